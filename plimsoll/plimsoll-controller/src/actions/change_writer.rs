@@ -1,11 +1,13 @@
 //! The writes of the changes of a plan. Each can be repeated: a change that the API server has, or
 //! had before another client reverted it, is not written again.
 
+use std::collections::BTreeSet;
+
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation};
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::action::{
     CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange,
 };
@@ -119,30 +121,56 @@ impl ChangeWriter {
                     Err(kube::Error::Api(status)) if status.code == 409 => {
                         return Ok(WriteOutcome::Failed(format!("{name} keeps changing")));
                     }
+                    // It is gone, and the others of its change set wait for it.
+                    Err(kube::Error::Api(status)) if status.code == 404 => {}
                     written => written?,
                 }
             }
-            if let Some(set) = there.change_set.filter(|it| is_set_of_update(it)) {
-                self.end_change_set(&set, name).await?;
-            }
+            let set = there.change_set.as_deref().filter(|it| is_set_of_update(it));
+            self.end_change_sets(&set.into_iter().collect(), name).await?;
             self.writer.delete_uid("", &self.resource, name, &change.uid).await?;
         }
         Ok(WriteOutcome::Done)
     }
 
-    /// Removes the Operators of a change set from it, except one, which may be none. They would wait
-    /// for one that is deleted or in another set.
-    pub(super) async fn end_change_set(&self, set: &str, except: &str) -> Result<(), kube::Error> {
+    /// Removes the Operators of change sets from them, except one, which may be none. They would
+    /// wait for one that is deleted or in another set.
+    ///
+    /// # Errors
+    ///
+    /// When a request fails, or an Operator keeps changing.
+    pub(super) async fn end_change_sets(
+        &self,
+        sets: &BTreeSet<&str>,
+        except: &str,
+    ) -> Result<(), kube::Error> {
+        if sets.is_empty() {
+            return Ok(());
+        }
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
-        for object in api.list(&ListParams::default()).await?.items {
-            let name = object.metadata.name.unwrap_or_default();
-            let annotations = object.metadata.annotations.unwrap_or_default();
-            let its_set = annotations.get(CHANGE_SET_ANNOTATION);
-            if name != except && its_set.is_some_and(|it| it == set) {
-                self.leave_set(&name, set).await?;
+        let mut result = Ok(());
+        for _ in 0..CONFLICTS_MAX {
+            result = Ok(());
+            for object in api.list(&ListParams::default()).await?.items {
+                let name = object.name_any();
+                let Some(operations) = departure(&object, sets).filter(|_| name != except) else {
+                    continue;
+                };
+                match self.writer.patch_guarded("", &self.resource, &name, operations).await {
+                    // It is gone.
+                    Err(kube::Error::Api(status)) if status.code == 404 => {}
+                    // It was changed since, and may have left its change set.
+                    Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {
+                        result = Err(kube::Error::Api(status));
+                    }
+                    written => written?,
+                }
+            }
+            if result.is_ok() {
+                break;
             }
         }
-        Ok(())
+        result
     }
 
     async fn update(
@@ -241,32 +269,6 @@ impl ChangeWriter {
         }))
     }
 
-    /// Removes the Operator of a change from its change set, after the others that are in it: an
-    /// earlier update may have put some there that the plan does not change.
-    pub(super) async fn leave(&self, change: &PlannedChange) -> Result<(), kube::Error> {
-        let (name, set) = (change.operator.as_str(), change.change_set.as_str());
-        let there = self.read(name).await?;
-        if there.is_none_or(|(_, it)| it.change_set.as_deref() != Some(set)) {
-            return Ok(());
-        }
-        self.end_change_set(set, name).await?;
-        self.leave_set(name, set).await
-    }
-
-    /// Removes the annotation of a change set from an Operator that has it.
-    async fn leave_set(&self, name: &str, set: &str) -> Result<(), kube::Error> {
-        let there = self.read(name).await?;
-        if there.is_none_or(|(_, it)| it.change_set.as_deref() != Some(set)) {
-            return Ok(());
-        }
-        let path = PointerBuf::from_tokens(["metadata", "annotations", CHANGE_SET_ANNOTATION]);
-        let operations = vec![
-            PatchOperation::Test(TestOperation { path: path.clone(), value: set.into() }),
-            PatchOperation::Remove(RemoveOperation { path }),
-        ];
-        self.writer.patch_guarded("", &self.resource, name, operations).await
-    }
-
     async fn read(&self, name: &str) -> Result<Option<(Value, ObservedOperator)>, kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
         let found = api.get_opt(name).await?;
@@ -288,10 +290,7 @@ fn add(tokens: &[&str], value: Value) -> PatchOperation {
 
 /// Returns the operation that makes a patch fail if the object was changed since it was read.
 fn unchanged(object: &Value) -> PatchOperation {
-    PatchOperation::Replace(ReplaceOperation {
-        path: path(&["metadata", "resourceVersion"]),
-        value: object["metadata"]["resourceVersion"].clone(),
-    })
+    Writer::guard(object["metadata"]["resourceVersion"].as_str().unwrap_or_default())
 }
 
 /// Returns the result of a write that needs no request; `None` if it may need one.
@@ -395,6 +394,17 @@ fn withdrawal(object: &Value) -> Vec<PatchOperation> {
         remove(&["spec", "desiredUpdate"]),
         remove(&["metadata", "annotations", CHANGED_BY_ANNOTATION]),
     ]
+}
+
+/// Returns the patch that removes an Operator from its change set; `None` if it is in none of
+/// `sets`. It fails if the object was changed since it was read.
+fn departure(object: &DynamicObject, sets: &BTreeSet<&str>) -> Option<Vec<PatchOperation>> {
+    let set = object.annotations().get(CHANGE_SET_ANNOTATION)?;
+    let read_at = object.metadata.resource_version.as_deref().unwrap_or_default();
+    sets.contains(set.as_str()).then(|| {
+        let path = path(&["metadata", "annotations", CHANGE_SET_ANNOTATION]);
+        vec![Writer::guard(read_at), PatchOperation::Remove(RemoveOperation { path })]
+    })
 }
 
 /// Returns the patch that updates an Operator and marks it. It fails if the object was changed since

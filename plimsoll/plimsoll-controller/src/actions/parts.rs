@@ -4,13 +4,16 @@
 //! Parts are created before the status that refers to them. Those of a plan never change: how far
 //! its changes are is in the status, which has those that have begun, without what they write.
 
+use std::collections::BTreeSet;
+
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::action::{
     ActionStatus, ChangeState, PartContent, PartReference, PlannedChange,
 };
-use plimsoll_api::{ACTION, ACTION_PART};
+use plimsoll_api::{ACTION, ACTION_PART, NamespacedName};
+use plimsoll_operators::actions::lifecycle::RESULT_LENGTH_MAX;
 use plimsoll_operators::actions::parts::{
     join, large_plan, part_name, plan_digest, read_plan, reference, split, with_progress,
     without_progress,
@@ -23,10 +26,10 @@ use crate::write::Writer;
 
 /// The label of an ActionPart: uid of its Action.
 const UID_LABEL: &str = "olm.io/action-uid";
-/// The maximum length of a result that a status has itself, in bytes.
-const STATUS_RESULT_BYTES_MAX: usize = 64 * 1024;
 /// The maximum length of the name of an Action in the names of its parts, in bytes.
 const NAME_LENGTH_MAX: usize = 200;
+/// The maximum length of the name of an object, in bytes.
+const OBJECT_NAME_LENGTH_MAX: usize = 253;
 /// The number of digits of the digest in the names of parts.
 const DIGITS: usize = 8;
 /// The maximum length of the message of a change whose plan is in parts, in bytes.
@@ -35,7 +38,7 @@ const MESSAGE_LENGTH_MAX: usize = 256;
 /// Why parts cannot be read.
 #[derive(Debug)]
 pub(super) enum PartError {
-    /// The API server does not answer.
+    /// A request fails.
     Request(kube::Error),
     /// Parts are missing, or were changed.
     Lost(String),
@@ -45,11 +48,13 @@ pub(super) enum PartError {
 pub(super) struct PartStore {
     client: Client,
     writer: Writer,
+    /// The Actions whose plan could not be read when that was tried last.
+    pub(super) failing: BTreeSet<NamespacedName>,
 }
 
 impl PartStore {
     pub(super) fn new(client: Client, writer: Writer) -> Self {
-        Self { client, writer }
+        Self { client, writer, failing: BTreeSet::new() }
     }
 
     /// Creates the parts of a plan that a status refers to. Those that exist with the same content
@@ -76,7 +81,7 @@ impl PartStore {
         action: &ActionObject,
         result: &str,
     ) -> Result<Option<PartReference>, kube::Error> {
-        if result.len() <= STATUS_RESULT_BYTES_MAX {
+        if result.len() <= RESULT_LENGTH_MAX {
             return Ok(None);
         }
         let reference = named_reference(&action.name, PartContent::Result, result);
@@ -132,6 +137,10 @@ impl PartStore {
         let mut texts = Vec::new();
         for index in 0..reference.count {
             let name = part_name(reference, index);
+            // Any client that may write the status can have written it.
+            if !is_object_name(&name) {
+                return Err(PartError::Lost(format!("no ActionPart has the name {name:?}")));
+            }
             let part = self.api(namespace).get_opt(&name).await.map_err(PartError::Request)?;
             let data = part.as_ref().and_then(|it| it.data["spec"]["data"].as_str());
             let data =
@@ -200,8 +209,6 @@ fn named_reference(action: &str, content: PartContent, text: &str) -> PartRefere
 pub(super) fn referring(action: &ActionObject, mut status: ActionStatus) -> ActionStatus {
     let is_of_result = status.parts.as_ref().is_some_and(|it| it.content == PartContent::Result);
     match large_plan(&without_progress(&status.plan)) {
-        // The result of a query says the same as its plan.
-        Some(_) if is_of_result => status.plan.clear(),
         Some(text) => {
             status.parts = Some(named_reference(&action.name, PartContent::Plan, &text));
         }
@@ -272,13 +279,26 @@ pub(super) fn is_lasting(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 413 | 422))
 }
 
+/// Returns whether the API server answered a request that failed: others may succeed.
+pub(super) fn is_answer(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
+}
+
+/// Returns whether an object may have a name, which becomes part of a path: whether it is a DNS
+/// subdomain.
+///
+/// Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go: IsDNS1123Subdomain
+fn is_object_name(name: &str) -> bool {
+    let is_inside = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    let is_label = |it: &str| {
+        !it.is_empty() && it.chars().all(is_inside) && !it.starts_with('-') && !it.ends_with('-')
+    };
+    name.len() <= OBJECT_NAME_LENGTH_MAX && name.split('.').all(is_label)
+}
+
 /// Returns the beginning of a text that has at most so many bytes.
 pub(super) fn beginning(text: &str, length_max: usize) -> &str {
-    let mut end = text.len().min(length_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(length_max)]
 }
 
 #[cfg(test)]
@@ -375,12 +395,43 @@ mod tests {
     }
 
     #[test]
-    fn a_status_refers_to_one_text_only() {
-        let of_result = named_reference("one", PartContent::Result, "text");
-        let with_result = ActionStatus { parts: Some(of_result.clone()), ..status(200 * 1024) };
-        let status = referring(&action(), with_result);
-        assert_eq!(status.parts, Some(of_result));
-        assert!(status.plan.is_empty(), "the result says the same");
+    fn a_status_keeps_the_parts_of_a_result_and_not_those_of_an_earlier_plan() {
+        let check = |content: PartContent, is_kept: bool| {
+            let parts = Some(named_reference("one", content, "text"));
+            let before = ActionStatus { parts: parts.clone(), ..ActionStatus::default() };
+            assert_eq!(
+                referring(&action(), before).parts,
+                parts.filter(|_| is_kept),
+                "{content:?}"
+            );
+        };
+        check(PartContent::Result, true);
+        check(PartContent::Plan, false);
+    }
+
+    #[test]
+    fn a_name_that_no_object_has_is_not_requested() {
+        let check = |name: &str, expected: bool| {
+            assert_eq!(is_object_name(name), expected, "{name}");
+        };
+        check("one-1f2e3d4c-0", true);
+        check("one.two-0", true);
+        check("", false);
+        check("-0", false);
+        check("one-", false);
+        check("one..two-0", false);
+        check("../../../secrets/one-0", false);
+        check("one?watch=true&name=-0", false);
+        check("One-0", false);
+        check(&"x".repeat(253), true);
+        check(&"x".repeat(254), false);
+    }
+
+    #[test]
+    fn an_error_that_the_server_sent_is_an_answer() {
+        let of_server = kube::core::Status { code: 500, ..kube::core::Status::default() };
+        assert!(is_answer(&kube::Error::Api(of_server.boxed())));
+        assert!(!is_answer(&kube::Error::Service("it is unreachable".into())));
     }
 
     #[test]

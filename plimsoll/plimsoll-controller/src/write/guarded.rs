@@ -17,7 +17,17 @@ use super::{Writer, field_manager, unless_missing};
 use crate::resources::{Served, api_resource, definitions};
 
 impl Writer {
-    /// Changes an object by operations, of which those that test guard the others.
+    /// Returns the operation that makes a patch a conflict if the object is not at `revision` any
+    /// more.
+    pub(crate) fn guard(revision: &str) -> PatchOperation {
+        PatchOperation::Replace(ReplaceOperation {
+            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
+            value: revision.into(),
+        })
+    }
+
+    /// Changes an object by operations, of which [`Writer::guard`] and those that test guard the
+    /// others.
     pub(crate) async fn patch_guarded(
         &self,
         namespace: &str,
@@ -49,10 +59,7 @@ impl Writer {
         revision: &str,
         is_added: bool,
     ) -> Result<Option<String>, kube::Error> {
-        let mut operations = vec![PatchOperation::Replace(ReplaceOperation {
-            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
-            value: revision.into(),
-        })];
+        let mut operations = vec![Self::guard(revision)];
         operations.extend(set_finalizer(ACTION_FINALIZER, before, is_added));
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
         let api = self.api_in(&action.namespace, &api_resource(ACTION));
@@ -92,17 +99,14 @@ impl Writer {
         signature: &str,
     ) -> Result<(), kube::Error> {
         let metadata = &revision.metadata;
-        let field = |name: &str| PointerBuf::from_tokens(["metadata", name]);
-        let set =
-            |name: &str, value| PatchOperation::Add(AddOperation { path: field(name), value });
+        let set = |name: &str, value| {
+            let path = PointerBuf::from_tokens(["metadata", name]);
+            PatchOperation::Add(AddOperation { path, value })
+        };
         let mut annotations = metadata.annotations.clone().unwrap_or_default();
         annotations.insert(SIGNATURE_ANNOTATION.to_owned(), signature.to_owned());
-        let guard = ReplaceOperation {
-            path: field("resourceVersion"),
-            value: json!(metadata.resource_version),
-        };
-        let mut operations =
-            vec![PatchOperation::Replace(guard), set("annotations", json!(annotations))];
+        let read_at = metadata.resource_version.as_deref().unwrap_or_default();
+        let mut operations = vec![Self::guard(read_at), set("annotations", json!(annotations))];
         if metadata.deletion_timestamp.is_none() {
             let finalizers = with_finalizer(
                 DELETION_FINALIZER,
@@ -211,12 +215,9 @@ impl Writer {
         revision: &str,
     ) -> Result<DynamicObject, kube::Error> {
         let api = self.api_in(namespace, resource);
-        let guard = PatchOperation::Replace(ReplaceOperation {
-            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
-            value: revision.into(),
-        });
         let add = AddOperation { path: PointerBuf::from_tokens(["status"]), value: status.clone() };
-        let patch = Patch::<()>::Json(json_patch::Patch(vec![guard, PatchOperation::Add(add)]));
+        let operations = vec![Self::guard(revision), PatchOperation::Add(add)];
+        let patch = Patch::<()>::Json(json_patch::Patch(operations));
         api.patch_status(name, &field_manager(), &patch).await
     }
 }

@@ -1,14 +1,29 @@
 //! Acceptance of ActionClasses: whether what a class says of its Actions agrees with itself and with other
 //! classes.
 
+use std::sync::LazyLock;
+
 use k8s_schema::Schema;
 use plimsoll_content::capability::suggestion;
 use serde_json::{Value, json};
 
-pub use super::attributes::CONTROLLER;
 use super::attributes::{ATTRIBUTES, FLAGS, NamedClass, PARAMETER_PREFIX, wrapped};
 use super::check::{duration_problem, parameter_problems};
 use super::enumerated;
+use super::files::built_in_classes;
+
+static BUILT_IN: LazyLock<Vec<NamedClass>> = LazyLock::new(built_in_classes);
+
+/// Returns whether this program serves the Actions that name a class. If there is no such class, it
+/// serves those that name a built-in one: they may have begun while it was there.
+pub fn is_served(classes: &[NamedClass], name: &str) -> bool {
+    NamedClass::find(classes, name).map_or_else(|| is_built_in(name), NamedClass::is_ours)
+}
+
+/// Returns whether a name is that of a built-in class, or an alias of one.
+pub fn is_built_in(name: &str) -> bool {
+    NamedClass::find(&*BUILT_IN, name).is_some()
+}
 
 /// Returns whether a class can be served: its schema is a structural one, its attributes, required attributes
 /// and defaults agree with it, and no other class has one of its names before it. A name counts before an

@@ -5,7 +5,7 @@
 
 pub mod arrival;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -78,9 +78,16 @@ fn may_be_written(change: &PlannedChange) -> bool {
     }
 }
 
+/// Returns the change sets that end with an Action: those that its Operators may be in, and what is
+/// left of those that they were in before.
+pub fn ending_sets(plan: &[PlannedChange]) -> BTreeSet<&str> {
+    let joined = plan.iter().filter(|it| may_be_in_set(it)).map(|it| it.change_set.as_str());
+    joined.chain(plan.iter().filter_map(left_set)).collect()
+}
+
 /// Returns whether an Operator may be in the change set of a change when the Action ends, and leaves it then. One that
 /// an earlier update has put there leaves it once it has arrived.
-pub fn may_be_in_set(change: &PlannedChange) -> bool {
+fn may_be_in_set(change: &PlannedChange) -> bool {
     let may_be = match change.operation {
         ChangeOperation::Await => change.state == ChangeState::Completed,
         _ => may_be_written(change),
@@ -90,7 +97,7 @@ pub fn may_be_in_set(change: &PlannedChange) -> bool {
 
 /// Returns the change set of an earlier update that an Operator has left for a change, or may have; `None` if there is
 /// none. What is left of it ends with the Action.
-pub fn left_set(change: &PlannedChange) -> Option<&str> {
+fn left_set(change: &PlannedChange) -> Option<&str> {
     let set = Some(change.leaves_change_set.as_str());
     set.filter(|it| is_set_of_update(it) && may_be_written(change))
 }
@@ -103,13 +110,12 @@ pub fn is_untouched(status: &ActionStatus) -> bool {
     status.plan.iter().all(is_untouched)
 }
 
-/// Records what Operators and the ClusterVersion report. Returns whether the plan changed.
+/// Records what Operators and the ClusterVersion report.
 pub fn observe(
     plan: &mut [PlannedChange],
     operators: &BTreeMap<String, ObservedOperator>,
     release: Option<&ObservedRelease>,
-) -> bool {
-    let mut is_changed = false;
+) {
     for change in plan {
         let is_open = match change.operation {
             ChangeOperation::Await => {
@@ -120,7 +126,6 @@ pub fn observe(
         if !is_open {
             continue;
         }
-        let before = (change.state, change.reason.clone(), change.message.clone());
         let observed = operators.get(&change.operator);
         let (state, reason, message) = match change.operation {
             _ if change.is_release() => release::observed(change, release),
@@ -130,9 +135,7 @@ pub fn observe(
         change.state = if state == ChangeState::Planned { change.state } else { state };
         change.reason = reason;
         change.message = message;
-        is_changed |= before != (change.state, change.reason.clone(), change.message.clone());
     }
-    is_changed
 }
 
 type Observation = (ChangeState, String, String);

@@ -6,7 +6,6 @@
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
     ActionApproval, ActionRequester, ActionState, ActionStatus, ChangeOperation, ChangeState,
-    PartContent,
 };
 use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
 use plimsoll_content::hash::text_sha256;
@@ -14,21 +13,24 @@ use plimsoll_content::hash::text_sha256;
 use super::ActionFailure;
 use super::attributes::{EffectiveAction, NamedClass};
 use super::by_hand::command_in;
-use super::parts::reference;
+use super::classes::is_built_in;
 use super::plan::ActionPlan;
 use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_release};
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
 use super::report::{ActionObject, Report, limited};
 
-pub use super::classes::CONTROLLER;
 /// The maximum length of a query's result in a status, in bytes.
-const RESULT_LENGTH_MAX: usize = 64 * 1024;
+pub const RESULT_LENGTH_MAX: usize = 64 * 1024;
+/// The maximum length of the message of a change that was given up, in bytes: each change of a plan
+/// has it.
+const MESSAGE_LENGTH_MAX: usize = 1024;
+
 /// The next step for an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep<'a> {
-    /// Nothing: it has ended or is deleted, another controller serves its class, or the class was deleted during
-    /// execution.
+    /// Nothing: it has ended or is deleted, another controller serves its class, or there is no
+    /// such class, though its status says that it is executed.
     Nothing,
     /// Write a status.
     Report(Box<Report>),
@@ -50,11 +52,15 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
         return released;
     }
     let class = NamedClass::find(classes, &spec.action_class);
-    if class.is_some_and(|it| it.spec.controller != CONTROLLER) {
+    if class.is_some_and(|it| !it.is_ours()) {
         return NextStep::Nothing;
     }
     let is_begun = status.state == ActionState::Running;
     match (is_begun, class) {
+        // Another client wrote the status, and it may have set the finalizer as well.
+        (true, None) if !is_built_in(&spec.action_class) => {
+            return if action.is_deleting { released } else { NextStep::Nothing };
+        }
         // What was written is recorded by who executes it: without a finalizer, that was not this program.
         (true, None) if !action.has_finalizer() => return NextStep::Nothing,
         (true, _) if action.is_stopped() => return NextStep::Stop,
@@ -216,7 +222,7 @@ impl ActionDecision<'_> {
             Err(failure) => {
                 status.policies = self.judge(None, self.policies).decisions;
                 if self.class.name == RESOLUTION {
-                    answer(&self.action.name, &mut status, failure.answer());
+                    answer(&mut status, failure.answer());
                 }
                 let mut failed = Report::failed(status, failure);
                 if let Some(details) = &mut failed.status.failure {
@@ -245,7 +251,7 @@ impl ActionDecision<'_> {
         }
         if self.class.name == RESOLUTION {
             status.plan_digest = String::new();
-            answer(&self.action.name, &mut status, &plan.result);
+            answer(&mut status, &plan.result);
             return report(Report::succeeded(status, "the answer is in status.result"));
         }
         if granted.is_set("dryRun") {
@@ -291,9 +297,7 @@ impl ActionDecision<'_> {
                     "{approver} approved plan {plan}, and now it is {digest}: approve that one"
                 ),
             )),
-            None => {
-                Some((Reason::ApprovalRequired, format!("plan {digest} waits for an approval")))
-            }
+            None => Some((Reason::ApprovalRequired, format!("plan {digest} needs an approval"))),
         }
     }
 
@@ -302,7 +306,8 @@ impl ActionDecision<'_> {
     ///
     /// # Errors
     ///
-    /// When no policy grants it any more.
+    /// When no policy grants it any more, or those that do require an approval that the plan does
+    /// not have.
     pub fn admit_further(&self) -> Result<(), ActionFailure> {
         let mut policies = self.policies.to_vec();
         for rules in policies.iter_mut().filter_map(|it| it.spec.enforce.as_mut()) {
@@ -311,30 +316,43 @@ impl ActionDecision<'_> {
         }
         let changes = self.action.status.plan.clone();
         let plan = ActionPlan { changes, ..ActionPlan::default() };
-        self.judge(Some(&plan), &policies).granted.map(|_| ())
+        // Without limits, another policy may come before the one that granted it: one that requires
+        // no approval is enough.
+        let requires_approval = |it: &NamedPolicy| {
+            it.spec.enforce.as_ref().is_some_and(|rules| rules.requires_approval)
+        };
+        let others: Vec<NamedPolicy> =
+            policies.iter().filter(|it| !requires_approval(it)).cloned().collect();
+        if self.judge(Some(&plan), &others).granted.is_ok() {
+            return Ok(());
+        }
+        self.judge(Some(&plan), &policies).granted?;
+        match self.unapproved(&self.action.status.plan_digest) {
+            Some((reason, message)) => Err(ActionFailure::new(reason, message)),
+            None => Ok(()),
+        }
     }
 }
 
-/// Marks the changes of a plan that were not written yet as failed.
+/// Marks the changes of a plan that were not written yet as failed, each with the beginning of the
+/// message.
 pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
+    let message = limited(&failure.message, MESSAGE_LENGTH_MAX);
     for change in &mut status.plan {
         if change.state == ChangeState::Planned && change.operation != ChangeOperation::Await {
             change.state = ChangeState::Failed;
             change.unwritten = true;
             change.reason = failure.reason.to_string();
-            change.message.clone_from(&failure.message);
+            change.message.clone_from(&message);
         }
     }
 }
 
-/// Records the result of a query, with the digest of the complete result and, if that is too long for the status,
-/// its parts, which have the name of the Action.
-fn answer(name: &str, status: &mut ActionStatus, text: &str) {
+/// Records the result of a query, with the digest of the complete result. The status has the
+/// beginning of one that is too long for it: the controller keeps all of it in ActionParts.
+fn answer(status: &mut ActionStatus, text: &str) {
     status.result_digest = text_sha256(text);
     status.result = limited(text, RESULT_LENGTH_MAX);
-    if text.len() > RESULT_LENGTH_MAX {
-        status.parts = Some(reference(name, PartContent::Result, text));
-    }
 }
 
 #[cfg(test)]

@@ -41,11 +41,6 @@ impl Footprint {
         footprint
     }
 
-    /// Returns whether it is that of a plan without changes.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Returns what a plan has in common with this footprint, unless both only rely on it; `None` if there is
     /// nothing.
     fn shared<'a>(&self, plan: &'a [PlannedChange]) -> Option<SharedItem<'a>> {
@@ -79,6 +74,8 @@ struct SharedItem<'a> {
 #[derive(Debug, Clone)]
 pub struct Locks<'a> {
     holders: Vec<&'a ActionObject>,
+    /// The uids of those whose plan cannot be read.
+    unread: BTreeSet<&'a str>,
 }
 
 impl<'a> Locks<'a> {
@@ -86,7 +83,13 @@ impl<'a> Locks<'a> {
     pub fn of(actions: impl IntoIterator<Item = &'a ActionObject>) -> Self {
         let mut holders: Vec<&ActionObject> = actions.into_iter().filter(|it| holds(it)).collect();
         holders.sort_by_key(|it| rank(it));
-        Self { holders }
+        Self { holders, unread: BTreeSet::new() }
+    }
+
+    /// Returns the locks of the same Actions, some of which, by uid, have a plan that cannot be
+    /// read: while such an Action is executed, it holds everything.
+    pub fn with_unread(self, unread: BTreeSet<&'a str>) -> Self {
+        Self { unread, ..self }
     }
 
     /// Returns whether an Action holds what its plan writes and relies on.
@@ -98,29 +101,38 @@ impl<'a> Locks<'a> {
     /// other one can start.
     pub fn waits_for(&self, action: &ActionObject, footprint: &Footprint) -> Option<String> {
         let mut before = self.before(action).rev();
-        let found = before.find_map(|it| Some((it, footprint.shared(&it.status.plan)?)));
-        let (ActionObject { namespace, name, .. }, shared) = found?;
-        let what = if shared.is_written { "changes" } else { "relies on" };
-        Some(format!("Action {namespace}/{name}, which {what} {}", shared.subject))
+        before.find_map(|it| {
+            let ActionObject { namespace, name, .. } = it;
+            if self.holds_everything(it) {
+                return Some(format!("Action {namespace}/{name}, whose plan cannot be read"));
+            }
+            let shared = footprint.shared(&it.status.plan)?;
+            let what = if shared.is_written { "changes" } else { "relies on" };
+            Some(format!("Action {namespace}/{name}, which {what} {}", shared.subject))
+        })
+    }
+
+    /// Returns whether an Action is executed whose plan cannot be read.
+    fn holds_everything(&self, action: &ActionObject) -> bool {
+        action.status.state == ActionState::Running && self.unread.contains(action.uid.as_str())
     }
 
     /// Returns the Actions that may start, or whose message is not true any more, since `left` has ended, was deleted
     /// or has another plan. All others that it has held up wait for another Action still.
     pub fn waiting_for(&self, left: &ActionObject) -> Vec<&'a ActionObject> {
         let footprint = Footprint::of(&left.status.plan);
-        let text = format!("Action {}/{},", left.namespace, left.name);
         let is_due = |it: &&&ActionObject| {
-            if it.uid == left.uid
-                || it.status.state != ActionState::Pending
-                || footprint.shared(&it.status.plan).is_none()
-            {
+            if it.uid == left.uid || it.status.state != ActionState::Pending {
                 return false;
             }
-            let mut conditions = it.status.conditions.iter();
-            conditions.any(|it| it.message.contains(&text)) || {
+            let is_held = || {
                 let own = Footprint::of(&it.status.plan);
-                !self.before(it).any(|other| own.shared(&other.status.plan).is_some())
-            }
+                self.before(it).any(|other| {
+                    self.holds_everything(other) || own.shared(&other.status.plan).is_some()
+                })
+            };
+            // One whose plan could not be read is named by others that share nothing with it.
+            names(it, left) || (footprint.shared(&it.status.plan).is_some() && !is_held())
         };
         self.holders.iter().filter(is_due).copied().collect()
     }
@@ -131,6 +143,13 @@ impl<'a> Locks<'a> {
         let uid = action.uid.clone();
         self.holders[..end].iter().copied().filter(move |it| it.uid != uid)
     }
+}
+
+/// Returns whether the status of an Action says that it waits for another one.
+pub fn names(action: &ActionObject, other: &ActionObject) -> bool {
+    let text = format!("Action {}/{},", other.namespace, other.name);
+    let mut conditions = action.status.conditions.iter();
+    action.status.state == ActionState::Pending && conditions.any(|it| it.message.contains(&text))
 }
 
 /// Returns whether an Action holds what its plan writes and relies on.

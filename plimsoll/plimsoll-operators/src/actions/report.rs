@@ -35,7 +35,8 @@ pub struct ActionObject {
     pub revision: String,
     /// The generation of its spec.
     pub generation: i64,
-    /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
+    /// The uid of the object that controls it, whatever its kind; empty if none does. That is the
+    /// RetryAction, CronAction or EventAction that created it, if one did.
     pub owner: String,
     /// The finalizers of the object.
     pub finalizers: Vec<String>,
@@ -93,6 +94,11 @@ impl ActionObject {
     /// Returns whether no further change of it may be written, because it was cancelled or deleted.
     pub fn is_stopped(&self) -> bool {
         self.spec.cancelled || self.is_deleting
+    }
+
+    /// Returns the condition of its success; `None` if it has none.
+    pub fn condition(&self) -> Option<&MetaCondition> {
+        self.status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED)
     }
 
     /// Returns the status for a report: with its state, and with what follows from its plan.
@@ -228,10 +234,7 @@ pub(super) fn limited(text: &str, length_max: usize) -> String {
         return text.to_owned();
     }
     let note = format!("\n(cut off: it has {} bytes)", text.len());
-    let mut end = length_max.saturating_sub(note.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(length_max.saturating_sub(note.len()));
     format!("{}{note}", &text[..end])
 }
 

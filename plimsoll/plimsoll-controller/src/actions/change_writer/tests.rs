@@ -1,10 +1,13 @@
 //! The patches of changes, and what guards them.
 
+use std::collections::BTreeSet;
+
+use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
-use super::{change_of_release, created, is_as_requested, update, withdrawal};
+use super::{change_of_release, created, departure, is_as_requested, update, withdrawal};
 
 /// Applies a patch to an object, and to one of which the resourceVersion was changed meanwhile, as
 /// an API server does: a patch that names another one is a conflict.
@@ -72,6 +75,26 @@ fn an_update_leaves_the_change_set_that_was_planned_and_no_other() {
     check("update-1/2", "", "");
     check("update-1/2", "update-2/2", "update-2/2");
     check("update-0/2", "", "update-1/2");
+}
+
+#[test]
+fn an_operator_leaves_each_of_the_change_sets_that_end_and_no_other() {
+    let check = |set: &str, expected: bool| {
+        let object = operator(&json!({ "olm.io/change-set": set, "other": "stays" }));
+        let read: DynamicObject = serde_json::from_value(object.clone()).expect("an object");
+        let operations = departure(&read, &BTreeSet::from(["update-1/2", "update-2/3"]));
+        assert_eq!(operations.is_some(), expected, "{set}");
+        if let Some(operations) = operations {
+            let after = applied(&object, &operations);
+            assert_eq!(after["metadata"]["annotations"], json!({ "other": "stays" }));
+        }
+    };
+    check("update-1/2", true);
+    check("update-2/3", true);
+    check("update-1/3", false);
+    let in_none = operator(&Value::Null);
+    let read: DynamicObject = serde_json::from_value(in_none).expect("an object");
+    assert_eq!(departure(&read, &BTreeSet::from([""])), None);
 }
 
 #[test]

@@ -1,12 +1,8 @@
 //! The events about Actions and what they change, and the metrics of those that end.
 
-use plimsoll_api::config::MetaCondition;
-use plimsoll_api::olm::action::{
-    ACTION_SUCCEEDED, ActionState, ChangeOperation, ChangeState, PlannedChange,
-};
+use plimsoll_api::olm::action::{ActionState, ChangeOperation, ChangeState, PlannedChange};
 use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
 use plimsoll_operators::actions::attributes::NamedClass;
-use plimsoll_operators::actions::classes::CONTROLLER;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 
@@ -21,10 +17,9 @@ impl ControlLoop {
         let ends = !from.is_final() && to.is_final();
         let class = NamedClass::find(&*self.classes, &after.spec.action_class);
         // The controllers of other classes have events of their own.
-        if class.is_none_or(|it| it.spec.controller == CONTROLLER) {
-            if from != to
-                || condition(before).map(|it| &it.reason) != condition(after).map(|it| &it.reason)
-            {
+        if class.is_none_or(NamedClass::is_ours) {
+            let reason = |it: &ActionObject| it.condition().map(|it| it.reason.clone());
+            if from != to || reason(before) != reason(after) {
                 self.announce_state(after);
             }
             if ends {
@@ -46,7 +41,7 @@ impl ControlLoop {
 
     /// Emits an event about the state of an Action.
     fn announce_state(&self, action: &ActionObject) {
-        let Some(condition) = condition(action) else { return };
+        let Some(condition) = action.condition() else { return };
         let state = action.status.state;
         let severity = match state {
             ActionState::Failed => Severity::Warning,
@@ -162,9 +157,4 @@ impl ControlLoop {
         };
         self.recorder.emit_about(kind, name, uid, draft);
     }
-}
-
-/// Returns the condition of success of an Action; `None` if it has none.
-fn condition(action: &ActionObject) -> Option<&MetaCondition> {
-    action.status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED)
 }

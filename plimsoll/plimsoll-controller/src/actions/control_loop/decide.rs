@@ -7,9 +7,8 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::ActionState;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
-use plimsoll_operators::actions::classes::CONTROLLER;
 use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
-use plimsoll_operators::actions::locks::{Footprint, Locks, active};
+use plimsoll_operators::actions::locks::{Footprint, active};
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::report::{ActionObject, Report};
 use plimsoll_operators::actions::{ActionFailure, planning};
@@ -31,8 +30,14 @@ use plimsoll_api::NamespacedName;
 const PLANS_MAX: usize = 4;
 
 impl ControlLoop {
-    /// Takes the next step of an Action.
+    /// Takes the next step of an Action. None is taken before its plan has been read.
     pub(super) async fn act(&mut self, id: &NamespacedName) {
+        if self.is_unread(id) {
+            self.load_plan(id).await;
+            if self.is_unread(id) {
+                return;
+            }
+        }
         let Some(action) = self.actions.get(id).cloned() else { return };
         let classes = Arc::clone(&self.classes);
         if let Some(report) = self.unserved(&action) {
@@ -55,7 +60,7 @@ impl ControlLoop {
     /// if it can be dealt with, or has begun, or another controller does.
     fn unserved(&self, action: &ActionObject) -> Option<Report> {
         let class = NamedClass::find(&*self.classes, &action.spec.action_class);
-        let is_own = class.is_none_or(|it| it.spec.controller == CONTROLLER);
+        let is_own = class.is_none_or(NamedClass::is_ours);
         let state = action.status.state;
         if !is_own || state.is_final() {
             return None;
@@ -128,7 +133,7 @@ impl ControlLoop {
             };
             let others = |plan: &ActionPlan| {
                 let footprint = Footprint::of(&plan.changes);
-                Locks::of(self.actions.values()).waits_for(action, &footprint)
+                self.locks().waits_for(action, &footprint)
             };
             match decision.decide(&attributes, plan, others) {
                 PlanDecision::Report(report) => {

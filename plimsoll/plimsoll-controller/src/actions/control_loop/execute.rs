@@ -6,7 +6,7 @@ use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::execution::arrival::{Arrival, arrival, record};
 use plimsoll_operators::actions::execution::{
-    deadline, ended, is_untouched, left_set, may_be_in_set, next_write, observe, outcome, stopped,
+    deadline, ended, ending_sets, is_untouched, next_write, observe, outcome, stopped,
 };
 use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -39,8 +39,8 @@ impl ControlLoop {
             && outcome(&action.spec, &action.status, self.clock.now()).is_none()
         {
             if let Err(failure) = self.write(&mut action, class).await {
-                if is_untouched(&action.status) && failure.reason == Reason::PlanChanged {
-                    return self.plan_again(&action, failure.message).await;
+                if is_untouched(&action.status) && is_decided_again(failure.reason) {
+                    return self.plan_again(&action, failure).await;
                 }
                 if !self.find_written(&mut action).await {
                     return self.act_again(&action);
@@ -67,19 +67,11 @@ impl ControlLoop {
             }
             return;
         };
-        // A request that was withdrawn looks like one that was not observed yet, so the refusal is
-        // recorded first.
-        if action.status.plan.iter().any(is_refused)
-            && action.status.plan != before.plan
-            && !self.save(&mut action).await
-        {
-            return;
-        }
         if outcome.is_err() && !self.find_written(&mut action).await {
             return self.act_again(&action);
         }
-        if !self.take_back(&action).await {
-            return self.act_again(&action);
+        if !self.undo(&mut action, &before.plan).await {
+            return;
         }
         let report = ended(action.status.clone(), outcome);
         self.end(action, report).await;
@@ -91,9 +83,12 @@ impl ControlLoop {
         if !self.take_over(&mut action).await {
             return;
         }
-        let is_known = self.observe(&mut action).await && self.find_written(&mut action).await;
-        if !is_known || !self.take_back(&action).await {
+        let before = action.status.plan.clone();
+        if !self.observe(&mut action).await || !self.find_written(&mut action).await {
             return self.act_again(&action);
+        }
+        if !self.undo(&mut action, &before).await {
+            return;
         }
         let report = stopped(&action, self.clock.now());
         self.end(action, report).await;
@@ -111,10 +106,10 @@ impl ControlLoop {
     }
 
     /// Plans an Action again of which nothing was written.
-    async fn plan_again(&mut self, action: &ActionObject, message: String) {
+    async fn plan_again(&mut self, action: &ActionObject, failure: ActionFailure) {
         let attempts = action.status.attempts;
         let status = ActionStatus { attempts, ..ActionStatus::default() };
-        let report = Report::pending(status, Reason::PlanChanged, message);
+        let report = Report::pending(status, failure.reason, failure.message);
         self.report(action, report).await;
         self.act_again(action);
     }
@@ -139,7 +134,8 @@ impl ControlLoop {
         }
     }
 
-    /// Writes the changes that are due, as long as policies still allow it.
+    /// Writes the changes that are due. Policies are asked once, about all that is left of the
+    /// plan, before any of it is written.
     ///
     /// # Errors
     ///
@@ -226,8 +222,20 @@ impl ControlLoop {
                     return Err(ActionFailure::new(Reason::PlanChanged, message).on(subject));
                 }
                 WriteOutcome::Rejected(message) => {
-                    action.status.plan[at].state = ChangeState::Planned;
-                    return Err(ActionFailure::new(Reason::InstallationFailed, message).on(subject));
+                    // An earlier request, of which the answer was lost, may have arrived.
+                    if !self.find_written(action).await {
+                        self.act_again(action);
+                        return Ok(());
+                    }
+                    let failure = ActionFailure::new(Reason::InstallationFailed, message);
+                    match action.status.plan[at].state {
+                        ChangeState::Planned => return Err(failure.on(subject)),
+                        ChangeState::Written => self.announce(action, at),
+                        ChangeState::Writing | ChangeState::Completed | ChangeState::Failed => {}
+                    }
+                    if !self.save(action).await {
+                        return Ok(());
+                    }
                 }
                 WriteOutcome::Unknown(message) => {
                     record(&mut action.status.plan[at], Arrival::Unknown(message));
@@ -243,36 +251,42 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Removes Operators from the change set that an Action has put them in, and withdraws the
-    /// request for a release if it was refused; returns false if that has to be tried again.
-    async fn take_back(&self, action: &ActionObject) -> bool {
-        for (at, change) in action.status.plan.iter().enumerate() {
-            if let Err(error) = self.take_back_change(&action.uid, at, change).await {
-                tracing::debug!(error = chain(&error), "a request stays; trying again");
-                return false;
-            }
+    /// Takes back what does not outlast an Action; `before` is its plan as it was recorded. A
+    /// request that was withdrawn looks like one that was not observed yet, so its refusal is
+    /// recorded first. Returns false if that has to be tried again, or another controller executes
+    /// the Action.
+    async fn undo(&mut self, action: &mut ActionObject, before: &[PlannedChange]) -> bool {
+        let is_recorded = action.status.plan == before && !self.unsaved.contains(&id_of(action));
+        if !is_recorded && action.status.plan.iter().any(is_refused) && !self.save(action).await {
+            return false;
+        }
+        if let Err(what) = self.take_back(action).await {
+            tracing::debug!(what, "a request stays; trying again");
+            self.act_again(action);
+            return false;
         }
         true
     }
 
-    /// Removes an Operator from the change set of a change and ends the one that it has left, or
-    /// withdraws the request for a release if it was refused.
-    pub(super) async fn take_back_change(
-        &self,
-        action: &str,
-        at: usize,
-        change: &PlannedChange,
-    ) -> Result<(), kube::Error> {
-        if is_refused(change) {
-            return self.changes.withdraw(action, at, change).await;
+    /// Withdraws the requests of an Action for releases that were refused, and ends the change sets
+    /// that its Operators are in or have left.
+    ///
+    /// # Errors
+    ///
+    /// What stays, and why.
+    pub(super) async fn take_back(&self, action: &ActionObject) -> Result<(), String> {
+        let plan = &action.status.plan;
+        let mut left = Vec::new();
+        for (at, change) in plan.iter().enumerate().filter(|(_, it)| is_refused(it)) {
+            if let Err(error) = self.changes.withdraw(&action.uid, at, change).await {
+                let (subject, error) = (change.subject(), chain(&error));
+                left.push(format!("what was requested of {subject} stays: {error}"));
+            }
         }
-        if may_be_in_set(change) {
-            self.changes.leave(change).await?;
+        if let Err(error) = self.changes.end_change_sets(&ending_sets(plan), "").await {
+            left.push(format!("Operators stay in its change sets: {}", chain(&error)));
         }
-        match left_set(change) {
-            Some(set) => self.changes.end_change_set(set, "").await,
-            None => Ok(()),
-        }
+        if left.is_empty() { Ok(()) } else { Err(left.join("; ")) }
     }
 
     /// Records of the change that is being written whether the API server has it; returns false if
@@ -324,6 +338,12 @@ impl ControlLoop {
         }
         true
     }
+}
+
+/// Returns whether an Action that fails for a reason before it has written anything is planned
+/// again: it may wait for an approval then.
+fn is_decided_again(reason: Reason) -> bool {
+    matches!(reason, Reason::PlanChanged | Reason::ApprovalRequired)
 }
 
 /// Returns whether a change requested a release and the request was refused.

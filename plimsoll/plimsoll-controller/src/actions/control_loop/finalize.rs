@@ -116,6 +116,13 @@ impl ControlLoop {
         }
     }
 
+    /// Returns what Actions hold.
+    pub(super) fn locks(&self) -> Locks<'_> {
+        let unread = self.unloaded.iter().filter(|id| self.is_unread(id));
+        let unread = unread.filter_map(|id| Some(self.actions.get(id)?.uid.as_str()));
+        Locks::of(self.actions.values()).with_unread(unread.collect())
+    }
+
     /// Makes the Actions due that an Action has held up, after it ended, was deleted or has another
     /// plan; `before` is the Action until then.
     pub(super) fn left(&mut self, before: &ActionObject) {
@@ -123,7 +130,10 @@ impl ControlLoop {
         if now.is_none_or(|it| it.status.state.is_final()) {
             self.executed.remove(&before.uid);
         }
-        let held_nothing = before.status.state.is_final() || before.status.plan.is_empty();
+        let state = before.status.state;
+        // One that was executed may have a plan that could not be read.
+        let held_nothing =
+            state.is_final() || (before.status.plan.is_empty() && state != ActionState::Running);
         // Nearly always nothing waits, and what follows looks at every Action.
         if held_nothing || !self.counts.is_any(ActionState::Pending) {
             return;
@@ -135,7 +145,7 @@ impl ControlLoop {
         if is_held {
             return;
         }
-        let due = Locks::of(self.actions.values()).waiting_for(before);
+        let due = self.locks().waiting_for(before);
         let due: Vec<WorkItem> = due.into_iter().map(WorkItem::of).collect();
         self.queue.add(due);
     }

@@ -5,8 +5,8 @@ use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionState, ActionStatus};
 use plimsoll_api::{ACTION, ACTION_CLASS, NamespacedName, Reason};
 use plimsoll_operators::actions::ActionFailure;
-use plimsoll_operators::actions::attributes::NamedClass;
-use plimsoll_operators::actions::classes::CONTROLLER;
+use plimsoll_operators::actions::classes::is_served;
+use plimsoll_operators::actions::locks::names;
 use plimsoll_operators::actions::report::{ActionObject, Report};
 use serde_json::json;
 
@@ -158,38 +158,58 @@ impl ControlLoop {
     }
 
     /// Reads the plans that are in parts, before anything is decided: they say what Actions wait
-    /// for. Returns false if that has to be tried again.
+    /// for. One that cannot be read holds up what may wait for it, and is read again when its
+    /// Action is due. Returns false if the API server does not answer.
     pub(super) async fn load_plans(&mut self) -> bool {
-        while let Some(id) = self.unloaded.first().cloned() {
-            let action = self.actions.get(&id).cloned();
-            let Some(action) = action.filter(|it| !it.status.state.is_final()) else {
-                self.unloaded.remove(&id);
-                continue;
-            };
-            let reference = action.status.parts.clone().unwrap_or_default();
-            let loaded = match self.parts.read(&id.namespace, &reference).await {
-                Ok(text) => parts::loaded(&action.status, &text),
-                Err(PartError::Lost(message)) => Err(message),
-                Err(PartError::Request(error)) => {
-                    tracing::debug!(error = chain(&error), "a plan cannot be read; trying again");
-                    self.act_again(&action);
-                    return false;
-                }
-            };
-            match loaded {
-                Ok(plan) => {
-                    self.unloaded.remove(&id);
-                    if let Some(action) = self.actions.get_mut(&id) {
-                        action.status.plan = plan;
-                    }
-                }
-                Err(message) => {
-                    self.lose_plan(action, &message).await;
-                    if self.unloaded.contains(&id) {
-                        return false;
-                    }
-                }
+        self.parts.failing.retain(|id| self.unloaded.contains(id));
+        let is_new = |id: &NamespacedName| !self.parts.failing.contains(id) && self.is_unread(id);
+        let new: Vec<NamespacedName> =
+            self.unloaded.iter().filter(|id| is_new(id)).cloned().collect();
+        for id in new {
+            if !self.load_plan(&id).await {
+                return false;
             }
+        }
+        true
+    }
+
+    /// Returns whether the plan of an Action is still to be read from its parts. Other controllers
+    /// keep the plans of their Actions as they like.
+    pub(super) fn is_unread(&self, id: &NamespacedName) -> bool {
+        let is_served = |it: &ActionObject| is_served(&self.classes, &it.spec.action_class);
+        self.unloaded.contains(id) && self.actions.get(id).is_some_and(is_served)
+    }
+
+    /// Reads the plan of an Action from its parts. If that fails, it is tried again when the Action
+    /// is due. Returns false if the API server does not answer.
+    pub(super) async fn load_plan(&mut self, id: &NamespacedName) -> bool {
+        let action = self.actions.get(id).filter(|it| !it.status.state.is_final()).cloned();
+        let Some(action) = action else {
+            self.unloaded.remove(id);
+            return true;
+        };
+        let reference = action.status.parts.clone().unwrap_or_default();
+        let loaded = match self.parts.read(&id.namespace, &reference).await {
+            Ok(text) => parts::loaded(&action.status, &text),
+            Err(PartError::Lost(message)) => Err(message),
+            Err(PartError::Request(error)) => {
+                tracing::debug!(error = chain(&error), "a plan cannot be read; trying again");
+                self.act_again(&action);
+                let is_answer = parts::is_answer(&error);
+                self.parts.failing.extend(is_answer.then(|| id.clone()));
+                return is_answer;
+            }
+        };
+        match loaded {
+            Ok(plan) => {
+                self.unloaded.remove(id);
+                if let Some(kept) = self.actions.get_mut(id) {
+                    kept.status.plan = plan;
+                }
+                // What waits for it may not share anything with it.
+                self.actions_due(|it| names(it, &action));
+            }
+            Err(message) => self.lose_plan(action, &message).await,
         }
         true
     }
@@ -198,9 +218,7 @@ impl ControlLoop {
     /// set. One that has not begun is planned again.
     async fn lose_plan(&mut self, mut action: ActionObject, message: &str) {
         let id = id_of(&action);
-        let class = NamedClass::find(&*self.classes, &action.spec.action_class);
-        let is_own = class.is_none_or(|it| it.spec.controller == CONTROLLER);
-        if !is_own || action.status.state != ActionState::Running {
+        if action.status.state != ActionState::Running {
             self.unloaded.remove(&id);
             return;
         }
@@ -210,17 +228,17 @@ impl ControlLoop {
              done"
         );
         // All that has begun is in the status, with its change set.
-        for (at, change) in action.status.plan.iter().enumerate() {
-            if let Err(error) = self.take_back_change(&action.uid, at, change).await {
-                let (subject, error) = (change.subject(), chain(&error));
-                message += &format!("; what was requested of {subject} stays: {error}");
-            }
+        if let Err(what) = self.take_back(&action).await {
+            message += &format!("; {what}");
         }
         let failure = ActionFailure::new(Reason::PlanChanged, message);
         let report = Report::failed(action.status.clone(), failure);
         // Until this is written, the Action counts as one whose plan is to be read.
         self.finish(action, report).await;
         self.unsaved.remove(&id);
+        if self.unloaded.contains(&id) {
+            self.parts.failing.insert(id);
+        }
     }
 
     /// Writes the statuses of the classes that are not what they should be.

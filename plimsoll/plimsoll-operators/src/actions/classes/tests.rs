@@ -3,7 +3,7 @@
 use plimsoll_api::olm::action::ActionClassSpec;
 use serde_json::{Value, json};
 
-use super::acceptance;
+use super::{acceptance, is_served};
 use crate::actions::attributes::NamedClass;
 use crate::actions::files::built_in_classes;
 
@@ -108,4 +108,22 @@ fn an_alias_is_that_of_one_class_whatever_the_order() {
     assert_eq!(found("archive"), Some("a"));
     assert_eq!(found("operator-deletion"), Some("operator-delete"));
     assert_eq!(acceptance(&classes[1], &classes[..1]), Ok(()));
+}
+
+#[test]
+fn without_a_class_only_actions_that_name_a_built_in_one_are_served() {
+    let foreign = class("backup", &json!({ "aliases": ["archive", "operator-update"] }));
+    let check = |classes: &[NamedClass], name: &str, expected: bool| {
+        assert_eq!(is_served(classes, name), expected, "{name}");
+    };
+    check(&built_in_classes(), "operator-install", true);
+    check(&[], "operator-install", true);
+    check(&[], "operator-deletion", true);
+    check(&[], "backup", false);
+    check(&[], "", false);
+    let classes = [foreign];
+    check(&classes, "backup", false);
+    check(&classes, "archive", false);
+    check(&classes, "operator-update", false);
+    check(&classes, "operator-delete", true);
 }

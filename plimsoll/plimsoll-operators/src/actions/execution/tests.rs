@@ -8,7 +8,12 @@ use plimsoll_api::olm::action::{
 };
 use serde_json::json;
 
-use super::{is_untouched, left_set, may_be_in_set, next_write, observe, outcome, stopped};
+use super::arrival::{Arrival, record};
+use super::{
+    ending_sets, is_untouched, left_set, may_be_in_set, next_write, observe, outcome, stopped,
+};
+use crate::actions::ActionFailure;
+use crate::actions::lifecycle::give_up;
 use crate::actions::report::ActionObject;
 use crate::actions::tests::at;
 use crate::observed::ObservedOperator;
@@ -169,6 +174,53 @@ fn an_operator_leaves_a_change_set_that_it_may_be_in() {
     check(Await, Written, false, false);
     check(Await, Failed, false, false);
     check(Await, Completed, false, true);
+}
+
+#[test]
+fn a_change_set_ends_once_with_all_of_its_operators() {
+    use ChangeState::{Completed, Planned};
+    let change = |state: ChangeState, joins: &str, leaves: &str| PlannedChange {
+        operation: ChangeOperation::Update,
+        state,
+        change_set: joins.into(),
+        leaves_change_set: leaves.into(),
+        ..PlannedChange::default()
+    };
+    let check = |plan: &[PlannedChange], expected: &[&str]| {
+        assert_eq!(ending_sets(plan).into_iter().collect::<Vec<_>>(), expected);
+    };
+    check(&[change(Completed, "", "")], &[]);
+    let plan = [
+        change(Completed, "update-2/2", "update-1/2"),
+        change(Completed, "update-2/2", "mine"),
+        change(Completed, "", "update-1/2"),
+        change(Planned, "update-3/1", "update-0/1"),
+    ];
+    check(&plan, &["update-1/2", "update-2/2"]);
+}
+
+#[test]
+fn a_rejected_change_is_not_given_up_if_an_earlier_request_for_it_has_arrived() {
+    use ChangeState::{Failed, Planned, Writing, Written};
+    let check = |arrival: Arrival, expected: [ChangeState; 2], failed: Option<(&str, Reason)>| {
+        let mut status = updates(&[("bar", Writing), ("foo", Planned)]);
+        record(&mut status.plan[0], arrival);
+        let failure = ActionFailure::new(Reason::InstallationFailed, "bar: denied").on("bar");
+        give_up(&mut status, &failure);
+        let states: Vec<ChangeState> = status.plan.iter().map(|it| it.state).collect();
+        assert_eq!(states, expected);
+        let ended = outcome(&ActionSpec::default(), &status, at("2026-01-01T00:00:00Z"));
+        let failure = ended.map(|it| it.unwrap_err());
+        let found = failure.as_ref().map(|it| (it.item.as_deref().unwrap(), it.reason));
+        assert_eq!(found, failed);
+    };
+    let rejected = Some(("bar", Reason::InstallationFailed));
+    check(Arrival::Absent, [Failed, Failed], rejected);
+    check(Arrival::Superseded("why".into()), [Failed, Failed], rejected);
+    // It is under way, and the Action ends after it.
+    check(Arrival::Arrived, [Written, Failed], None);
+    let unknown = Some(("bar", Reason::OutcomeUnknown));
+    check(Arrival::Unknown("why".into()), [Writing, Failed], unknown);
 }
 
 #[test]

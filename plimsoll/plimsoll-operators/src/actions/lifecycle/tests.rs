@@ -2,12 +2,13 @@
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
-    ACTION_FINALIZER, ActionSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
+    ACTION_FINALIZER, ActionApproval, ActionSpec, ActionState, ActionStatus, ChangeOperation,
+    PlannedChange,
 };
 use plimsoll_content::hash::text_sha256;
 use serde_json::{Value, json};
 
-use super::{ActionDecision, DirectPermissions, NextStep, PlanDecision, next_step};
+use super::{ActionDecision, DirectPermissions, NextStep, PlanDecision, give_up, next_step};
 use crate::actions::ActionFailure;
 use crate::actions::plan::ActionPlan;
 use crate::actions::report::ActionObject;
@@ -135,15 +136,12 @@ fn an_answer_is_in_the_result_and_says_if_it_is_cut_off() {
     };
     let failure = ActionFailure::new(Reason::ConstraintsUnmet, "foo requires bar");
     let failed = check(Err(failure), ActionState::Failed, "foo requires bar");
-    assert_eq!((failed.result.as_str(), failed.parts), ("foo requires bar", None));
+    assert_eq!(failed.result, "foo requires bar");
     let long = "é".repeat(40_000);
     let plan = ActionPlan { result: long.clone(), ..ActionPlan::default() };
     let cut = check(Ok(plan), ActionState::Succeeded, &long);
     assert!(cut.result.len() <= 64 * 1024 && cut.result.len() > 64 * 1024 - 2);
     assert!(cut.result.ends_with("é\n(cut off: it has 80000 bytes)"));
-    // The parts have all of it.
-    let parts = cut.parts.unwrap();
-    assert_eq!((parts.count, parts.bytes, parts.digest), (1, 80_000, cut.result_digest));
     let failure = ActionFailure::new(Reason::ConstraintsUnmet, long.clone());
     let failed = check(Err(failure), ActionState::Failed, &long);
     assert!(failed.conditions[0].message.len() <= 32 * 1024);
@@ -217,9 +215,17 @@ fn the_next_step_of_an_action_that_is_cancelled_or_deleted() {
     check(Succeeded, "f", install, "release");
     check(Succeeded, "df", install, "release");
     // The class was deleted.
+    check(Running, "f", "operator-delete", "nothing");
+    check(Running, "cf", "operator-delete", "stop");
+    check(Running, "df", "operator-delete", "stop");
+    check(Running, "df", "operator-deletion", "stop");
+    check(Running, "d", "operator-delete", "nothing");
+    // There never was such a class of ours: another client wrote the status.
     check(Running, "f", "gone", "nothing");
-    check(Running, "df", "gone", "stop");
+    check(Running, "cf", "gone", "nothing");
+    check(Running, "df", "gone", "release");
     check(Running, "d", "gone", "nothing");
+    check(Pending, "", "gone", "report");
     // Another controller serves the class.
     check(Running, "cdf", "operator-update", "nothing");
     check(Pending, "d", "operator-update", "nothing");
@@ -276,4 +282,78 @@ fn an_action_that_is_not_planned_again_keeps_how_often_it_began() {
     check("", 0, false);
     check("", 2, false);
     check(POLICIES, 2, true);
+}
+
+#[test]
+fn what_is_left_of_a_plan_needs_the_approval_that_policies_require_by_now() {
+    let policy = |name: &str, rules: &str| {
+        format!(
+            "apiVersion: olm.io/v1\nkind: ActionPolicy\nmetadata: {{name: {name}}}\nspec:\n  \
+             subjects: [{{kind: User, name: alice}}]\n  classes: [operator-install]\n  \
+             enforce: {rules}\n"
+        )
+    };
+    let asking = policy("asking", "{requiresApproval: true}");
+    let plain = policy("plain", "{maxActive: 1}");
+    let both = format!("{asking}---\n{plain}");
+    let check = |policies: &str, approved: Option<&str>, expected: Result<(), Reason>| {
+        let approval =
+            approved.map(|plan| ActionApproval { plan: plan.into(), ..Default::default() });
+        let change = PlannedChange {
+            operator: "foo".into(),
+            operation: ChangeOperation::Update,
+            version: "1.0.0".into(),
+            ..PlannedChange::default()
+        };
+        let action = ActionObject {
+            spec: ActionSpec {
+                action_class: "operator-install".into(),
+                package: "foo".into(),
+                requester: Some(alice()),
+                approval,
+                ..ActionSpec::default()
+            },
+            status: ActionStatus {
+                state: ActionState::Running,
+                plan: vec![change],
+                plan_digest: "planned".into(),
+                ..ActionStatus::default()
+            },
+            ..ActionObject::default()
+        };
+        let decision = ActionDecision {
+            action: &action,
+            class: &class("operator-install"),
+            policies: &read_policies(policies),
+            active: 5,
+            by_hand: DirectPermissions::default(),
+            now: at("2026-01-01T00:00:00Z"),
+        };
+        let found = decision.admit_further().map_err(|it| it.reason);
+        assert_eq!(found, expected, "{policies} {approved:?}");
+    };
+    check("", None, Err(Reason::PolicyDenied));
+    check(&plain, None, Ok(()));
+    check(&asking, None, Err(Reason::ApprovalRequired));
+    check(&asking, Some("other"), Err(Reason::PlanChanged));
+    check(&asking, Some("planned"), Ok(()));
+    // One policy that grants it is enough.
+    check(&both, None, Ok(()));
+}
+
+#[test]
+fn a_change_that_is_given_up_has_the_beginning_of_the_reason() {
+    let check = |message: &str, expected: &str| {
+        let change = PlannedChange {
+            operator: "foo".into(),
+            operation: ChangeOperation::Create,
+            ..PlannedChange::default()
+        };
+        let mut status = ActionStatus { plan: vec![change], ..ActionStatus::default() };
+        give_up(&mut status, &ActionFailure::new(Reason::PolicyDenied, message));
+        let given_up = &status.plan[0].message;
+        assert!(given_up.len() <= 1024 && given_up.ends_with(expected), "{given_up}");
+    };
+    check("no policy grants it", "no policy grants it");
+    check(&"é".repeat(4_000), "é\n(cut off: it has 8000 bytes)");
 }

@@ -92,6 +92,27 @@ fn a_cancelled_or_deleted_one_holds_nothing_before_it_begins() {
 }
 
 #[test]
+fn an_action_that_is_executed_holds_everything_while_its_plan_cannot_be_read() {
+    let check = |state: ActionState, unread: &[&str], own: &str, expected: Option<&str>| {
+        let other = action("other", 1, state, "+bar");
+        let waiting = action("own", 5, ActionState::Pending, own);
+        let unread = unread.iter().copied().collect();
+        let locks = Locks::of([&waiting, &other]).with_unread(unread);
+        let found = locks.waits_for(&waiting, &Footprint::of(&waiting.status.plan));
+        assert_eq!(found.as_deref(), expected, "{state:?} {own}");
+        let ended = action("ended", 0, ActionState::Succeeded, own);
+        let is_due = locks.waiting_for(&ended).iter().any(|it| it.uid == "own");
+        assert_eq!(is_due, expected.is_none(), "{state:?} {own}");
+    };
+    let unread = Some("Action tea/other, whose plan cannot be read");
+    check(ActionState::Running, &["other"], "+foo", unread);
+    check(ActionState::Running, &["other"], "+", unread);
+    check(ActionState::Running, &["own"], "+foo", None);
+    check(ActionState::Pending, &["other"], "+foo", None);
+    check(ActionState::Pending, &["other"], "+bar", Some("Action tea/other, which changes bar"));
+}
+
+#[test]
 fn the_end_of_an_action_wakes_those_alone_that_can_start_or_name_it() {
     let check = |waiting: &[(&str, &str, &str)], expected: &[&str]| {
         let ended = action("ended", 0, ActionState::Succeeded, "+foo +bar");
@@ -115,6 +136,8 @@ fn the_end_of_an_action_wakes_those_alone_that_can_start_or_name_it() {
     // It waits for one that is executed still.
     check(&[("a", "+bar +baz", "running")], &[]);
     check(&[("a", "+bar +baz", "ended")], &["a"]);
+    // It shares nothing with the one that it names, whose plan could not be read.
+    check(&[("a", "+qux", "ended"), ("b", "+quux", "a")], &["a"]);
     check(&[("a", "?bar", "ended"), ("b", "?bar", "ended")], &["a", "b"]);
 }
 

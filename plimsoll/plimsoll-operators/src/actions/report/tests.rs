@@ -74,6 +74,17 @@ fn an_installation_reports_what_was_installed() {
 }
 
 #[test]
+fn the_condition_of_an_action_is_that_of_its_success() {
+    assert_eq!(action(ActionStatus::default()).condition(), None);
+    let plan = plan(ChangeState::Completed, ChangeState::Written);
+    let status = ActionStatus { plan, ..ActionStatus::default() };
+    let now = at("2026-01-01T00:00:00Z");
+    let mut status = action(ActionStatus::default()).reported(Report::running(status), now);
+    status.conditions.reverse();
+    assert_eq!(action(status).condition().unwrap().reason, "ActionRunning");
+}
+
+#[test]
 fn other_messages_stay() {
     let check = |report: Report, expected: [&str; 2]| {
         let now = at("2026-01-01T00:00:00Z");
