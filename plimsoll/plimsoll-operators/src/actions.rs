@@ -93,6 +93,15 @@ fn derived_name(owner: &str, parts: &[&str]) -> String {
     name
 }
 
+/// Returns the value of the label that has the name of what created an Action: the name, or, since values are
+/// shorter than names may be, one derived from it.
+pub fn owner_label(owner: &str) -> String {
+    match owner.len() <= NAME_LENGTH_MAX {
+        true => owner.to_owned(),
+        false => derived_name(owner, &[owner]),
+    }
+}
+
 /// Returns the name of an Action instead of one that is taken: `collisions` names are.
 pub fn name_after_collisions(name: &str, uid: &str, collisions: u32) -> String {
     match collisions {

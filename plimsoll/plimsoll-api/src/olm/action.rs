@@ -79,7 +79,8 @@ pub struct ActionSpec {
     pub parameters: Option<Value>,
     /// What has to hold of the plan, or nothing is changed.
     pub preconditions: ActionPreconditions,
-    /// How long it may take from its start, such as `10m`; empty for one hour.
+    /// How long it may take from its start, such as `10m`; empty for one hour, or six for a change of the
+    /// release.
     // +kubebuilder:validation:MaxLength=32
     // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -105,7 +106,8 @@ pub struct ActionSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ActionPreconditions {
-    /// All requirements of all Operators are satisfied afterwards.
+    /// All requirements of all Operators are satisfied afterwards; of a deletion, those that are satisfied
+    /// before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub consistent: bool,
     /// No Operator goes that has objects of its kinds.

@@ -7,17 +7,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{
-    ACTION_SUCCEEDED, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
-    EventActionSpec, EventActionStatus, EventSourceKind, OWNER_LABEL, RetryActionSpec,
-    RetryActionStatus,
+    ActionRequester, ActionSpec, CronActionSpec, CronActionStatus, EventActionSpec,
+    EventActionStatus, EventSourceKind, OWNER_LABEL, RetryActionSpec, RetryActionStatus,
 };
 use plimsoll_api::{
     ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR, RETRY_ACTION,
 };
-use plimsoll_operators::actions::name_after_collisions;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::retry::{Attempt, RetryObject};
 use plimsoll_operators::actions::triggers::{self, MadeAction};
+use plimsoll_operators::actions::{name_after_collisions, owner_label};
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,6 +25,10 @@ use super::selection::Selection;
 
 /// The kinds that generate Actions.
 pub(super) const GENERATORS: [ApiKind; 3] = [RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
+
+/// The message of an object without a requester.
+const REQUESTER_MISSING: &str =
+    "spec.requester is missing, so nothing is requested: change the spec, or create it again";
 
 /// The spec and the status, by kind.
 #[derive(Debug, Clone)]
@@ -119,8 +122,8 @@ impl ActionGenerator {
         matches!(&self.content, Content::Event(spec, _) if spec.on.kind == kind)
     }
 
-    /// Returns the kind of which an EventAction observes all objects; `None` if it selects objects, or is no
-    /// EventAction.
+    /// Returns the kind of which an EventAction observes all objects; `None` if it selects objects,
+    /// or is no EventAction.
     pub(super) fn followed(&self) -> Option<ApiKind> {
         let Content::Event(spec, _) = &self.content else { return None };
         match spec.on.kind {
@@ -145,6 +148,11 @@ impl ActionGenerator {
         }
         match &self.content {
             Content::Retry(spec, status) => self.retry(spec, status, generated, is_gone, now),
+            // Without a requester, it would be the controller that requests.
+            Content::Cron(..) | Content::Event(..) if self.requester().is_none() => {
+                let status = self.with_message(None, REQUESTER_MISSING);
+                GeneratorDecision { status, ..GeneratorDecision::default() }
+            }
             Content::Cron(spec, status) => {
                 let decision =
                     triggers::cron(&self.name, self.created, spec, status, &listed(generated), now);
@@ -187,11 +195,8 @@ impl ActionGenerator {
         is_gone: bool,
         now: Timestamp,
     ) -> GeneratorDecision {
-        let ActionGenerator { name, uid, created, generation, .. } = self;
-        let (created, generation) = (*created, *generation);
-        let retry = RetryObject { name, uid, created, generation, spec, status };
         let attempts: Vec<Attempt> = generated.iter().map(|it| attempt(it)).collect();
-        let decision = retry.decide(&attempts, is_gone, now);
+        let decision = self.retry_object(spec, status).decide(&attempts, is_gone, now);
         GeneratorDecision {
             status: changed(status, &decision.status),
             create: decision.make,
@@ -201,6 +206,16 @@ impl ActionGenerator {
             is_outlived: decision.is_outlived,
             wake_at: decision.wake_at,
         }
+    }
+
+    fn retry_object<'a>(
+        &'a self,
+        spec: &'a RetryActionSpec,
+        status: &'a RetryActionStatus,
+    ) -> RetryObject<'a> {
+        let ActionGenerator { name, uid, created, generation, .. } = self;
+        let (created, generation) = (*created, *generation);
+        RetryObject { name, uid, created, generation, spec, status }
     }
 
     /// Returns the Action to create, with the given name, or another one if that is taken.
@@ -215,7 +230,7 @@ impl ActionGenerator {
             "metadata": {
                 "name": name,
                 "namespace": self.namespace,
-                "labels": { OWNER_LABEL: self.name },
+                "labels": { OWNER_LABEL: owner_label(&self.name) },
                 "ownerReferences": [{
                     "apiVersion": self.kind.api_version(),
                     "kind": self.kind.kind,
@@ -233,10 +248,9 @@ impl ActionGenerator {
     pub(super) fn has_made(&self, action: &DynamicObject) -> bool {
         let is_owner = |it: &OwnerReference| it.controller == Some(true) && it.uid == self.uid;
         let requester = Option::<ActionRequester>::deserialize(&action.data["spec"]["requester"]);
-        // Without one, an admission webhook may have set it.
         let is_requested = self
             .requester()
-            .is_none_or(|it| requester.is_ok_and(|found| found.as_ref() == Some(it)));
+            .is_some_and(|it| requester.is_ok_and(|found| found.as_ref() == Some(it)));
         is_requested && action.owner_references().iter().any(is_owner)
     }
 
@@ -252,6 +266,41 @@ impl ActionGenerator {
             }
             Content::Event(_, status) => {
                 json!(EventActionStatus { collision_count, ..status.clone() })
+            }
+        }
+    }
+
+    /// Returns the status that records that the API server refuses the Action that a decision
+    /// creates, with its message; `None` if it is unchanged. What made the Action due stays so, but
+    /// for an attempt, which has failed.
+    pub(super) fn after_refusal(
+        &self,
+        decision: &GeneratorDecision,
+        message: &str,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let Content::Retry(spec, status) = &self.content else {
+            let message = format!("an Action is refused: {message}");
+            return self.with_message(decision.status.as_ref(), &message);
+        };
+        let refused = self.retry_object(spec, status).refused(message, now);
+        changed(status, &refused.status)
+    }
+
+    /// Returns the status of a CronAction or an EventAction with a message and what else was
+    /// decided, but that nothing was made; `None` if it is unchanged.
+    fn with_message(&self, decided: Option<&Value>, message: &str) -> Option<Value> {
+        let message = message.to_owned();
+        match &self.content {
+            Content::Retry(..) => None,
+            Content::Cron(_, status) => {
+                let decided = decided.and_then(|it| CronActionStatus::deserialize(it).ok());
+                let last_schedule_time = status.last_schedule_time;
+                let decided = decided.unwrap_or_else(|| status.clone());
+                changed(status, &CronActionStatus { message, last_schedule_time, ..decided })
+            }
+            Content::Event(_, status) => {
+                changed(status, &EventActionStatus { message, ..status.clone() })
             }
         }
     }
@@ -290,15 +339,13 @@ fn read<S: DeserializeOwned, T: DeserializeOwned + Default>(
 }
 
 fn attempt(action: &ActionObject) -> Attempt {
-    let mut conditions = action.status.conditions.iter();
-    let succeeded = conditions.find(|it| it.type_ == ACTION_SUCCEEDED);
     Attempt {
         name: action.name.clone(),
         state: action.status.state,
         created: action.created,
         ended: action.status.completion_time,
         is_cancelled: action.spec.cancelled,
-        message: succeeded.map(|it| it.message.clone()).unwrap_or_default(),
+        message: action.condition().map(|it| it.message.clone()).unwrap_or_default(),
     }
 }
 
@@ -366,6 +413,7 @@ mod tests {
         assert_eq!(action["spec"]["package"], "foo");
         assert_eq!(action["spec"]["version"], "^1.2.x");
         assert_eq!(action["spec"]["requester"], json!({ "username": "alice", "groups": ["dev"] }));
+        assert_eq!(action["metadata"]["labels"], json!({ OWNER_LABEL: "install" }));
         let owner = &action["metadata"]["ownerReferences"][0];
         let expected = json!({
             "apiVersion": "olm.io/v1", "kind": "RetryAction", "name": "install", "uid": "1",
@@ -381,6 +429,19 @@ mod tests {
         assert_ne!(other["metadata"]["name"], action["metadata"]["name"]);
         let status = decision.status.expect("it is recorded");
         assert_eq!(status["latestAttempt"], other["metadata"]["name"]);
+    }
+
+    #[test]
+    fn an_owner_whose_name_is_no_label_value_has_a_shortened_one() {
+        let labels = |name: &str| {
+            let retry = install(&json!({ "name": name }), &json!({}), &Value::Null);
+            let action = retry.action(&decided(&retry, &[]).create.expect("one is made"));
+            action["metadata"]["labels"][OWNER_LABEL].as_str().expect("it has one").to_owned()
+        };
+        let long = "long-".repeat(20);
+        let (one, other) = (labels(&format!("{long}one")), labels(&format!("{long}other")));
+        assert!(one.len() <= 63 && one.starts_with("long-"), "{one}");
+        assert_ne!(one, other);
     }
 
     #[test]
@@ -404,6 +465,77 @@ mod tests {
             let attempt = ActionObject { name: name.clone(), spec, ..ActionObject::default() };
             assert_eq!(decided(&retry, &[&attempt]).cancel, expected);
         }
+    }
+
+    #[test]
+    fn nothing_is_made_without_a_requester() {
+        let catalogs = BTreeMap::new();
+        let catalogs = Some(&catalogs);
+        let known = EventContent { catalogs, operators: None, release: None, selected: None };
+        let now = "2026-01-02T03:00:00Z".parse().unwrap();
+        for (kind, is_message) in [(RETRY_ACTION, false), (CRON_ACTION, true), (EVENT_ACTION, true)]
+        {
+            let template = json!({ "actionClass": "resolution" });
+            let on = json!({ "kind": "Catalog" });
+            let mut object = json!({
+                "metadata": { "name": "a", "namespace": "default", "uid": "1" },
+                "spec": { "schedule": "* * * * *", "template": template, "on": on },
+                "status": { "pending": "a-1", "succeeded": 0, "failed": 0 },
+            });
+            let decided = |object: &Value| {
+                let generator = ActionGenerator::read(kind, object).expect("it can be read");
+                let made = serde_json::from_value(generator.action("a-1")).expect("an Action");
+                (generator.decide(&[], &known, false, now), generator.has_made(&made))
+            };
+            let (decision, has_made) = decided(&object);
+            assert_eq!((decision.create, has_made), (None, false), "{}", kind.kind);
+            let status = decision.status.expect("it says so");
+            let message = match is_message {
+                true => &status["message"],
+                false => &status["conditions"][0]["message"],
+            };
+            assert!(message.as_str().is_some_and(|it| it.starts_with("spec.requester is missing")));
+            object["spec"]["requester"] = json!({ "username": "alice" });
+            let (decision, has_made) = decided(&object);
+            assert_eq!((decision.create.is_some(), has_made), (true, true), "{}", kind.kind);
+        }
+    }
+
+    #[test]
+    fn an_action_that_is_refused_stays_due_and_the_status_says_why() {
+        let catalogs = BTreeMap::new();
+        let catalogs = Some(&catalogs);
+        let known = EventContent { catalogs, operators: None, release: None, selected: None };
+        let now = "2026-01-02T03:00:00Z".parse().unwrap();
+        let refused = |generator: &ActionGenerator| {
+            let decision = generator.decide(&[], &known, false, now);
+            assert!(decision.create.is_some(), "it is due");
+            generator.after_refusal(&decision, "no quota", now)
+        };
+        let status = refused(&nightly(&Value::Null)).expect("it is recorded");
+        assert_eq!(status, json!({ "message": "an Action is refused: no quota" }));
+        assert_eq!(refused(&nightly(&status)), None, "it says so already");
+        let follow = |status: &Value| {
+            let object = json!({
+                "metadata": { "name": "follow", "namespace": "default", "uid": "1" },
+                "spec": {
+                    "on": { "kind": "Catalog" }, "template": { "actionClass": "resolution" },
+                    "requester": { "username": "alice" },
+                },
+                "status": status,
+            });
+            ActionGenerator::read(EVENT_ACTION, &object).expect("it can be read")
+        };
+        let status = refused(&follow(&json!({ "pending": "a-1" }))).expect("it is recorded");
+        let expected = json!({ "pending": "a-1", "message": "an Action is refused: no quota" });
+        assert_eq!(status, expected);
+        assert_eq!(refused(&follow(&status)), None, "it says so already");
+        // An attempt counts as failed instead.
+        let retry = install(&json!({}), &json!({}), &Value::Null);
+        let status = refused(&retry).expect("it is counted");
+        assert_eq!(status["failed"], 1);
+        assert_eq!(status["latestAttempt"], Value::Null);
+        assert!(status["nextAttemptTime"].is_string(), "{status}");
     }
 
     #[test]

@@ -28,8 +28,6 @@ pub struct EndedAction {
     pub uid: Box<str>,
     /// The name of its class, which is no alias; the name in its spec if there is no such class.
     pub class: Box<str>,
-    /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
-    pub owner: Box<str>,
     /// The state that it ended in.
     pub state: ActionState,
     /// The creation time.
@@ -48,7 +46,7 @@ fn seconds(duration: Duration) -> u32 {
 impl EndedAction {
     /// Returns what is kept of an Action; `None` if it has not ended.
     pub fn of(action: &ActionObject, classes: &[NamedClass]) -> Option<Self> {
-        let ActionObject { namespace, name, uid, created, owner, spec, status, .. } = action;
+        let ActionObject { namespace, name, uid, created, spec, status, .. } = action;
         if !status.state.is_final() {
             return None;
         }
@@ -58,7 +56,6 @@ impl EndedAction {
             name: name.as_str().into(),
             uid: uid.as_str().into(),
             class: class.map_or(spec.action_class.as_str(), |it| &it.name).into(),
-            owner: owner.as_str().into(),
             state: status.state,
             created: *created,
             ended: status.completion_time.unwrap_or(*created),
@@ -92,7 +89,8 @@ pub struct Outdated {
     pub wake_at: Option<Timestamp>,
 }
 
-/// The ended Actions of a cluster, in the order in which they are deleted.
+/// The ended Actions of a cluster that no RetryAction, CronAction or EventAction made, in the order
+/// in which they are deleted.
 #[derive(Debug, Default)]
 pub struct History {
     actions: BTreeSet<Sorted<ById>>,
@@ -103,8 +101,8 @@ pub struct History {
 /// The ended Actions of a class in a namespace.
 #[derive(Debug, Default)]
 struct Group {
-    /// Those that count for the limit, which no RetryAction, CronAction or EventAction made.
-    counted: BTreeSet<Sorted<ByEnd>>,
+    /// All of them.
+    all: BTreeSet<Sorted<ByEnd>>,
     /// Those that are kept as long as their class says.
     of_class: BTreeSet<Sorted<ByEnd>>,
     /// Those that say how long they are kept.
@@ -130,16 +128,6 @@ impl Limits {
 }
 
 impl History {
-    /// Returns the number of Actions.
-    pub fn len(&self) -> usize {
-        self.actions.len()
-    }
-
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.actions.is_empty()
-    }
-
     /// Returns all Actions, by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &EndedAction> {
         self.actions.iter().map(|it| &*it.action)
@@ -156,9 +144,7 @@ impl History {
         let action = Arc::new(action);
         let key = (action.namespace.clone(), action.class.clone());
         let group = self.groups.entry(key).or_default();
-        if action.owner.is_empty() {
-            group.counted.insert(Sorted::new(&action));
-        }
+        group.all.insert(Sorted::new(&action));
         if action.ttl.is_some() {
             group.expiring.insert(Sorted::new(&action));
         } else {
@@ -172,10 +158,10 @@ impl History {
         let action = self.actions.take(&Sorted::sought(id))?.action;
         let key = (action.namespace.clone(), action.class.clone());
         if let Some(group) = self.groups.get_mut(&key) {
-            group.counted.remove(&Sorted::new(&action));
+            group.all.remove(&Sorted::new(&action));
             group.of_class.remove(&Sorted::new(&action));
             group.expiring.remove(&Sorted::new(&action));
-            if group.of_class.is_empty() && group.expiring.is_empty() {
+            if group.all.is_empty() {
                 self.groups.remove(&key);
             }
         }
@@ -190,22 +176,6 @@ impl History {
         for ((_, class), group) in &self.groups {
             let limits = *limits.entry(class).or_insert_with(|| Limits::of(classes, class));
             group.outdated(limits, now, &mut outdated);
-        }
-        outdated.delete.sort_by(|a, b| a.order().cmp(&b.order()));
-        outdated
-    }
-
-    /// Returns which Actions of a class in a namespace are to be deleted.
-    pub fn outdated_in(
-        &self,
-        namespace: &str,
-        class: &str,
-        classes: &[NamedClass],
-        now: Timestamp,
-    ) -> Outdated {
-        let mut outdated = Outdated::default();
-        if let Some(group) = self.groups.get(&(namespace.into(), class.into())) {
-            group.outdated(Limits::of(classes, class), now, &mut outdated);
         }
         outdated.delete.sort_by(|a, b| a.order().cmp(&b.order()));
         outdated
@@ -226,14 +196,14 @@ impl Group {
                     found.wake_at = Some(found.wake_at.map_or(at, |it| it.min(at)));
                     break;
                 }
-                expired += usize::from(action.owner.is_empty());
+                expired += 1;
                 found.delete.push(Arc::clone(action));
             }
         }
-        let excess = self.counted.len().saturating_sub(expired).saturating_sub(limits.count);
-        let counted = self.counted.iter().map(|it| &it.action);
-        let counted = counted.filter(|it| it.expires(limits.ttl).is_none_or(|at| at > now));
-        found.delete.extend(counted.take(excess).map(Arc::clone));
+        let excess = self.all.len().saturating_sub(expired).saturating_sub(limits.count);
+        let all = self.all.iter().map(|it| &it.action);
+        let others = all.filter(|it| it.expires(limits.ttl).is_none_or(|at| at > now));
+        found.delete.extend(others.take(excess).map(Arc::clone));
     }
 }
 

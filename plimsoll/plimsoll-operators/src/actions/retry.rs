@@ -25,6 +25,10 @@ const BACKOFF_LIMIT: u32 = 6;
 const DELAY: Duration = Duration::from_secs(10);
 /// The maximum delay.
 const DELAY_MAX: Duration = Duration::from_secs(6 * 60);
+/// The beginning of the message after an attempt failed, before the message of that attempt.
+const FAILED: &str = "the last attempt failed";
+/// The text before that message once the next attempt is made.
+const FAILED_BEFORE: &str = "; the last one failed: ";
 
 /// A RetryAction as the API server has it.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +113,12 @@ impl RetryObject<'_> {
             decision.wake_at = outlived.filter(|it| *it > now);
             return decision;
         }
+        if self.spec.requester.is_none() {
+            // It is set at admission alone.
+            let message = "spec.requester is missing, so nothing is requested: create it again";
+            self.end(&mut decision, Reason::InvalidAction, message.to_owned(), now);
+            return decision;
+        }
         decision.wake_at = self.deadline().filter(|it| *it > now);
         let current = self.current(attempts, is_gone, now);
         match current {
@@ -136,6 +146,19 @@ impl RetryObject<'_> {
                 self.count(&mut decision, ended, &message, now);
             }
         }
+        decision
+    }
+
+    /// Returns the decision that follows one to make an attempt if the API server refuses its
+    /// Action, with a message: the attempt has failed. Until the status is written, it is made again
+    /// under the same name.
+    pub fn refused(&self, message: &str, now: Timestamp) -> RetryDecision {
+        let mut decision = RetryDecision {
+            status: self.status.clone(),
+            wake_at: self.deadline().filter(|it| *it > now),
+            ..RetryDecision::default()
+        };
+        self.count(&mut decision, now, &format!("its Action is refused: {message}"), now);
         decision
     }
 
@@ -181,7 +204,7 @@ impl RetryObject<'_> {
     /// Makes the current attempt if it is due.
     fn begin(&self, decision: &mut RetryDecision, attempts: &[Attempt], now: Timestamp) {
         let failed = self.status.failed;
-        let last = last_failure(attempts);
+        let last = self.last_failure(attempts);
         if let Some((reason, why)) = self.stop(failed, now) {
             return self.end(decision, reason, with(&why, "; the last attempt: ", last), now);
         }
@@ -197,7 +220,7 @@ impl RetryObject<'_> {
         self.seen(decision, None);
         decision.status.start_time.get_or_insert_with(|| whole_seconds(now));
         let begins = format!("attempt {} begins", failed.saturating_add(1));
-        self.report(decision, with(&begins, "; the last one failed: ", last), now);
+        self.report(decision, with(&begins, FAILED_BEFORE, last), now);
     }
 
     /// Lets the current attempt run, unless it is to be cancelled.
@@ -220,7 +243,7 @@ impl RetryObject<'_> {
             }
             None => format!("attempt {number} is under way"),
         };
-        let text = with(&text, "; the last one failed: ", last_failure(attempts));
+        let text = with(&text, FAILED_BEFORE, self.last_failure(attempts));
         self.report(decision, text, now);
     }
 
@@ -236,7 +259,18 @@ impl RetryObject<'_> {
         decision.status.next_attempt_time = Some(next);
         let wake_at = next.max(now);
         decision.wake_at = Some(decision.wake_at.map_or(wake_at, |it| it.min(wake_at)));
-        self.report(decision, with("the last attempt failed", ": ", message), now);
+        self.report(decision, with(FAILED, ": ", message), now);
+    }
+
+    /// Returns the message of the attempt that failed last; empty if none is known. Of one that was
+    /// refused or deleted, the status alone has it.
+    fn last_failure<'a>(&'a self, attempts: &'a [Attempt]) -> &'a str {
+        let mut conditions = self.status.conditions.iter();
+        let condition = conditions.find(|it| it.type_ == ACTION_SUCCEEDED);
+        let message = condition.map_or("", |it| it.message.as_str());
+        let failed = message.strip_prefix(FAILED).and_then(|it| it.strip_prefix(": "));
+        let reported = failed.or_else(|| Some(message.split_once(FAILED_BEFORE)?.1));
+        reported.unwrap_or_else(|| last_failure(attempts))
     }
 
     /// Returns why no further attempt is made after a number of failures and at a time; `None` if one may be.
@@ -256,7 +290,7 @@ impl RetryObject<'_> {
     /// Returns the time at which no attempt runs any more; `None` for any.
     fn deadline(&self) -> Option<Timestamp> {
         let seconds = u64::try_from(self.spec.active_deadline_seconds?).unwrap_or_default();
-        // One that no clock shows is none.
+        // A deadline beyond the range of timestamps counts as none.
         self.created.checked_add(Duration::from_secs(seconds)).ok()
     }
 
@@ -306,8 +340,8 @@ impl RetryObject<'_> {
             vec![condition(draft, &self.status.conditions, self.generation, now)];
     }
 
-    /// Returns the ended attempts beyond those that are kept, oldest first. The current one is kept until it
-    /// is counted, and one that succeeded for ever.
+    /// Returns the ended attempts beyond those that are kept, oldest first. The current one is kept
+    /// until it is counted, and one that succeeded is always kept.
     fn outdated(&self, attempts: &[Attempt]) -> Vec<String> {
         let Some(limit) = self.spec.history_limit else { return Vec::new() };
         let current = self.attempt_name();

@@ -152,7 +152,8 @@ pub fn event(
         outdated(made, spec.successful_actions_history_limit, spec.failed_actions_history_limit);
     if !status.pending.is_empty() {
         let make = Some(status.pending.clone());
-        let status = EventActionStatus { pending: String::new(), ..status.clone() };
+        let (pending, message) = (String::new(), String::new());
+        let status = EventActionStatus { pending, message, ..status.clone() };
         return EventDecision { make, delete, status, wake_at: None };
     }
     let content = match content.and_then(|it| bounded(spec, it)) {

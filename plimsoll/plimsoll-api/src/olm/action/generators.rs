@@ -84,7 +84,7 @@ pub enum ConcurrencyPolicy {
     Allow,
     /// The new one is left out.
     Forbid,
-    /// The one before is cancelled if it has not begun.
+    /// Those before are cancelled, and stop before their next change.
     Replace,
 }
 
@@ -143,7 +143,7 @@ pub struct CronActionStatus {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub active: Vec<String>,
-    /// What is wrong with the schedule or the time zone; empty if nothing is.
+    /// What is wrong with the schedule or the time zone, or why no Action can be made; empty if nothing is.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// How many names of its Actions were taken; absent for none.
@@ -252,7 +252,7 @@ pub struct EventActionStatus {
     /// Name of the Action that `observed` makes and that may not have been created yet; empty for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pending: String,
-    /// Why the objects cannot be looked at; empty if they can.
+    /// Why the objects cannot be looked at, or no Action can be made; empty otherwise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// How many names of its Actions were taken; absent for none.

@@ -29,7 +29,7 @@ pub(super) struct EndedActions {
 }
 
 /// What is kept of an Action that an object generated and that has ended.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct EndedAttempt {
     uid: Box<str>,
     created: Timestamp,
@@ -41,6 +41,31 @@ struct EndedAttempt {
     owner: Box<str>,
     /// Why it ended so.
     message: Box<str>,
+}
+
+/// A record that was replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Replaced {
+    /// The state that the Action ended in, as it was known.
+    pub(super) state: ActionState,
+    /// The uid of the object that generated it; empty if none did.
+    pub(super) owner: String,
+}
+
+impl EndedAttempt {
+    fn of(action: &ActionObject) -> Self {
+        let ActionObject { uid, created, owner, spec, status, .. } = action;
+        let message = action.condition().map_or("", |it| &it.message);
+        Self {
+            uid: uid.as_str().into(),
+            created: *created,
+            ended: status.completion_time,
+            state: status.state,
+            is_cancelled: spec.cancelled,
+            owner: owner.as_str().into(),
+            message: beginning(message, MESSAGE_LENGTH_MAX).into(),
+        }
+    }
 }
 
 impl EndedActions {
@@ -58,25 +83,36 @@ impl EndedActions {
         is_generated: bool,
         classes: &[NamedClass],
     ) {
-        let ActionObject { uid, created, owner, spec, status, .. } = action;
         if is_generated {
-            let mut conditions = status.conditions.iter();
-            let condition = conditions.find(|it| it.type_ == ACTION_SUCCEEDED);
-            let message = condition.map_or("", |it| &it.message);
-            let attempt = EndedAttempt {
-                uid: uid.as_str().into(),
-                created: *created,
-                ended: status.completion_time,
-                state: status.state,
-                is_cancelled: spec.cancelled,
-                owner: owner.as_str().into(),
-                message: beginning(message, MESSAGE_LENGTH_MAX).into(),
-            };
-            self.attempts.insert(id.clone(), attempt);
+            self.attempts.insert(id.clone(), EndedAttempt::of(action));
         } else if let Some(ended) = EndedAction::of(action, classes) {
-            // Another kind of owner does not limit how many there are.
-            self.history.insert(EndedAction { owner: Box::default(), ..ended });
+            self.history.insert(ended);
         }
+    }
+
+    /// Replaces the record of an Action if a later state says otherwise how it ended, as that of a
+    /// controller that writes its status in several steps. Returns the record before; `None` if it
+    /// stays.
+    pub(super) fn update(
+        &mut self,
+        id: &NamespacedName,
+        action: &ActionObject,
+        classes: &[NamedClass],
+    ) -> Option<Replaced> {
+        let ended = EndedAction::of(action, classes)?;
+        if let Some(before) = self.attempts.get_mut(id) {
+            // What was requested after the end did not end it, and its owner stays.
+            let (is_cancelled, owner) = (before.is_cancelled, before.owner.clone());
+            let after = EndedAttempt { is_cancelled, owner, ..EndedAttempt::of(action) };
+            if after == *before {
+                return None;
+            }
+            let before = std::mem::replace(before, after);
+            return Some(Replaced { state: before.state, owner: before.owner.to_string() });
+        }
+        let state = self.history.get(id).filter(|it| **it != ended)?.state;
+        self.history.insert(ended);
+        Some(Replaced { state, owner: String::new() })
     }
 
     /// Files an attempt that is not the one of an object any longer with those that no object has
@@ -90,7 +126,7 @@ impl EndedActions {
     ) -> Option<String> {
         let ended = EndedAction::of(action, classes)?;
         let attempt = self.attempts.remove(id)?;
-        self.history.insert(EndedAction { owner: Box::default(), ..ended });
+        self.history.insert(ended);
         Some(attempt.owner.to_string())
     }
 
@@ -243,9 +279,7 @@ fn waits(action: &ActionObject) -> Option<&'static str> {
 /// Returns the reason of the condition of success; `None` if there is none, or one of another
 /// program.
 pub(super) fn reason_of(action: &ActionObject) -> Option<Reason> {
-    let mut conditions = action.status.conditions.iter();
-    let condition = conditions.find(|it| it.type_ == ACTION_SUCCEEDED)?;
-    known_reason(&condition.reason)
+    known_reason(&action.condition()?.reason)
 }
 
 /// Returns the reason with a name; `None` if this program does not know it.
@@ -351,6 +385,50 @@ mod tests {
         assert_eq!(attempt.status.completion_time, action.status.completion_time);
         assert_eq!(attempt.status.conditions[0].message, "no");
         assert!(ended.outdated(&[], Timestamp::MAX).delete.is_empty(), "its owner keeps it");
+    }
+
+    #[test]
+    fn a_record_follows_what_a_controller_writes_after_the_end() {
+        let first = action("Failed", "PolicyDenied", "2026-01-01T00:00:00Z");
+        let id = NamespacedName { namespace: "team-a".to_owned(), name: "one".to_owned() };
+        let changed = |change: fn(&mut ActionObject)| {
+            let mut action = first.clone();
+            change(&mut action);
+            action
+        };
+        let later =
+            changed(|it| it.status.completion_time = Some("2026-01-02T00:00:00Z".parse().unwrap()));
+        let explained = changed(|it| it.status.conditions[0].message = "no space".to_owned());
+        let other = changed(|it| it.status.state = ActionState::Succeeded);
+        let running = changed(|it| it.status.state = ActionState::Running);
+        let cancelled = changed(|it| it.spec.cancelled = true);
+        for (is_generated, owner) in [(false, ""), (true, "owner")] {
+            for (after, is_replaced) in [
+                (&first, false),
+                (&later, true),
+                (&explained, is_generated),
+                (&other, true),
+                (&running, false),
+                (&cancelled, false),
+            ] {
+                let mut ended = EndedActions::default();
+                ended.insert(&id, &first, is_generated, &[]);
+                let (state, owner) = (ActionState::Failed, owner.to_owned());
+                let expected = is_replaced.then_some(Replaced { state, owner });
+                assert_eq!(ended.update(&id, after, &[]), expected, "{is_generated} {after:?}");
+                assert_eq!(ended.update(&id, after, &[]), None, "it is known now");
+                let kept = if is_replaced { after } else { &first };
+                if let Some(attempt) = ended.attempt(&id) {
+                    assert_eq!(attempt.status.completion_time, kept.status.completion_time);
+                    assert_eq!(
+                        attempt.condition().map(|it| &it.message),
+                        kept.condition().map(|it| &it.message)
+                    );
+                    assert!(!attempt.spec.cancelled);
+                }
+                assert_eq!(ended.remove(&id).map(|(state, _)| state), Some(kept.status.state));
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
-use plimsoll_api::olm::action::{ACTION_FINALIZER, ActionState, EventSourceKind, PlannedChange};
+use plimsoll_api::olm::action::{ActionState, ActionStatus, EventSourceKind, PlannedChange};
 use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR};
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
@@ -16,9 +16,9 @@ use plimsoll_operators::reconciler::OperatorKind;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::ControlLoop;
 use super::known;
 use super::queue::WorkItem;
+use super::{ControlLoop, Owner};
 use crate::actions::access::named;
 use crate::actions::generators::GENERATORS;
 use crate::actions::inventory::AddOnChange;
@@ -103,6 +103,8 @@ impl ControlLoop {
                     self.ended.classes_changed(&self.classes);
                     self.queue.add([WorkItem::Outdated]);
                     self.rules_changed();
+                    // It may be the class of one that is back.
+                    self.actions_due(|it| it.status.state == ActionState::Running);
                 }
                 self.queue.add([WorkItem::Classes]);
             }
@@ -146,12 +148,8 @@ impl ControlLoop {
     pub(super) fn action_observed(&mut self, id: &NamespacedName, object: Option<&Value>) {
         let Some(object) = object else { return self.action_gone(id) };
         let (mut action, error) = known::read(object);
-        // One that has ended stays so, whatever the watch shows later.
         if self.ended.has(id, &action.uid) {
-            if generator_of(object).is_none() {
-                self.orphaned(id, &action);
-            }
-            return;
+            return self.ended_observed(id, &action, object);
         }
         let is_same = |it: &ActionObject| it.uid == action.uid;
         let is_old = |it: &ActionObject| is_same(it) && !is_newer(&action.revision, &it.revision);
@@ -164,17 +162,20 @@ impl ControlLoop {
         }
         let is_loaded = !self.unloaded.remove(id);
         let before = self.forget(id);
-        if let Some(before) = &before
-            && self.unsaved.contains(id)
-        {
-            action.status = before.status.clone();
+        if let Some(before) = &before {
+            self.disown(id, &before.owner);
+            if !is_behind(&action.status, &before.status) {
+                self.unsaved.remove(id);
+            } else if self.unsaved.contains(id) {
+                action.status = before.status.clone();
+            }
         }
         let whole = before.as_ref().map(|it| &it.status).filter(|_| is_loaded);
         if !parts::restore(&mut action.status, whole) {
             self.unloaded.insert(id.clone());
         }
         self.note_unreadable(id, error);
-        let mut is_due = action.status.state == ActionState::Running || has_finalizer(object);
+        let mut is_due = action.status.state == ActionState::Running || action.has_finalizer();
         match &before {
             Some(before) => {
                 is_due |= before.spec != action.spec;
@@ -199,11 +200,12 @@ impl ControlLoop {
     ) {
         let generator = generator_of(object);
         if let Some(generator) = &generator {
-            self.generated.entry(action.owner.clone()).or_default().insert(id.clone());
-            self.owners.insert(action.owner.clone(), generator.clone());
+            let owner = Owner::of(id, &action.owner);
+            self.generated.entry(owner.clone()).or_default().insert(id.clone());
+            self.owners.insert(owner, generator.clone());
             self.queue.add([generator.clone()]);
         }
-        if action.status.state.is_final() && !has_finalizer(object) {
+        if action.status.state.is_final() && !action.has_finalizer() {
             return self.keep_record(id, &action, generator.is_some());
         }
         if is_due {
@@ -220,7 +222,22 @@ impl ControlLoop {
         self.unsaved.remove(id);
         self.unloaded.remove(id);
         self.unreadable.remove(id);
+        self.queue.forget(&WorkItem::of(action));
         self.queue.add([WorkItem::Outdated]);
+    }
+
+    /// Handles the state of an Action of which a record is kept. It has ended, whatever the watch
+    /// shows later, but how it ended may be written in several steps.
+    fn ended_observed(&mut self, id: &NamespacedName, action: &ActionObject, object: &Value) {
+        if generator_of(object).is_none() {
+            self.orphaned(id, action);
+        }
+        if let Some(before) = self.ended.update(id, action, &self.classes) {
+            self.counts.remove_ended(before.state);
+            self.counts.add_ended(action.status.state);
+            self.queue.add([WorkItem::Outdated]);
+            self.queue.add(self.owners.get(&Owner::of(id, &before.owner)).cloned());
+        }
     }
 
     /// Keeps only a record of an Action that has ended and was released: the watch shows nothing
@@ -232,7 +249,7 @@ impl ControlLoop {
         }
         if let Some(action) = self.actions.remove(id) {
             self.counts.remove(&action);
-            let is_generated = self.owners.contains_key(&action.owner);
+            let is_generated = self.owners.contains_key(&Owner::of(id, &action.owner));
             self.keep_record(id, &action, is_generated);
         }
     }
@@ -249,7 +266,6 @@ impl ControlLoop {
     fn forget(&mut self, id: &NamespacedName) -> Option<ActionObject> {
         let before = self.actions.remove(id)?;
         self.counts.remove(&before);
-        self.disown(id, &before.owner);
         Some(before)
     }
 
@@ -260,6 +276,7 @@ impl ControlLoop {
                 self.unsaved.remove(id);
                 self.unloaded.remove(id);
                 self.unreadable.remove(id);
+                self.queue.forget(&WorkItem::of(&before));
                 self.left(&before);
                 before.owner
             }
@@ -271,7 +288,7 @@ impl ControlLoop {
                 None => return,
             },
         };
-        self.queue.add(self.owners.get(&owner).cloned());
+        self.queue.add(self.owners.get(&Owner::of(id, &owner)).cloned());
         self.disown(id, &owner);
     }
 
@@ -279,18 +296,19 @@ impl ControlLoop {
     /// and has left it.
     fn orphaned(&mut self, id: &NamespacedName, action: &ActionObject) {
         let Some(owner) = self.ended.orphan(id, action, &self.classes) else { return };
-        self.queue.add(self.owners.get(&owner).cloned());
+        self.queue.add(self.owners.get(&Owner::of(id, &owner)).cloned());
         self.disown(id, &owner);
         self.queue.add([WorkItem::Outdated]);
     }
 
     /// Ceases to know an Action as generated by the object with a uid.
     fn disown(&mut self, id: &NamespacedName, owner: &str) {
-        let Some(made) = self.generated.get_mut(owner) else { return };
+        let owner = Owner::of(id, owner);
+        let Some(made) = self.generated.get_mut(&owner) else { return };
         made.remove(id);
         if made.is_empty() {
-            self.generated.remove(owner);
-            self.owners.remove(owner);
+            self.generated.remove(&owner);
+            self.owners.remove(&owner);
         }
     }
 
@@ -340,10 +358,10 @@ fn generator_of(object: &Value) -> Option<WorkItem> {
     Some(WorkItem::Generator(kind, NamespacedName { namespace, name }))
 }
 
-/// Returns whether an Action has our finalizer: it was executed and has to be released.
-fn has_finalizer(object: &Value) -> bool {
-    let mut finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-    finalizers.any(|it| it == ACTION_FINALIZER)
+/// Returns whether the API server has a status to which only the progress is to be added that could
+/// not be written: no other controller has continued or ended the Action.
+fn is_behind(shown: &ActionStatus, unsaved: &ActionStatus) -> bool {
+    shown.attempts == unsaved.attempts && !shown.state.is_final()
 }
 
 /// Returns whether a resourceVersion is newer than another one. They are compared as numbers.

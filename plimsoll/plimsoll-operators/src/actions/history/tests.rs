@@ -19,26 +19,22 @@ fn classes(history_limit: Option<u32>, ttl: &str) -> Vec<NamedClass> {
     vec![NamedClass { name: "backup".into(), spec }]
 }
 
-/// Reads `NAMESPACE/NAME MINUTE [ttl=SECONDS] [owner]`: an Action that was created at 00:00 and ended at a minute.
+/// Reads `NAMESPACE/NAME MINUTE [ttl=SECONDS]`: an Action that was created at 00:00 and ended at a
+/// minute.
 fn ended(line: &str) -> EndedAction {
     let mut words = line.split(' ');
     let (namespace, name) = words.next().unwrap().split_once('/').unwrap();
     let minute = words.next().unwrap();
-    let mut action = EndedAction {
+    let ttl = words.next().map(|it| it.strip_prefix("ttl=").unwrap().parse().unwrap());
+    EndedAction {
         namespace: namespace.into(),
         name: name.into(),
         class: "backup".into(),
         created: at("2026-01-01T00:00:00Z"),
         ended: at(&format!("2026-01-01T00:{minute}:00Z")),
+        ttl,
         ..EndedAction::default()
-    };
-    for word in words {
-        match word.strip_prefix("ttl=") {
-            Some(seconds) => action.ttl = Some(seconds.parse().unwrap()),
-            None => action.owner = word.into(),
-        }
     }
-    action
 }
 
 /// Checks what is deleted at 01:00, and when the next one is.
@@ -89,35 +85,21 @@ fn what_has_a_time_goes_at_that_time() {
 }
 
 #[test]
-fn what_was_made_for_an_owner_is_left_to_its_limits() {
-    let none = classes(Some(0), "");
-    check(&none, &["a/x 01 retry", "a/y 02"], &["a/y"], None);
-    check(&none, &["a/x 01 retry ttl=60"], &["a/x"], None);
-    check(
-        &classes(Some(1), "1h"),
-        &["a/x 00 retry", "a/y 02"],
-        &["a/x"],
-        Some("2026-01-01T01:02:00Z"),
-    );
-}
-
-#[test]
 fn what_is_removed_or_replaced_counts_no_more() {
     let mut history = History::default();
     let id = |name: &str| NamespacedName { namespace: "a".into(), name: name.into() };
-    for line in ["a/x 01", "a/y 02 ttl=60 retry", "a/x 03 ttl=60"] {
+    for line in ["a/x 01", "a/y 02 ttl=60", "a/x 03 ttl=60"] {
         history.insert(ended(line));
     }
-    assert_eq!(history.len(), 2);
+    assert_eq!(history.iter().count(), 2);
     assert_eq!(history.get(&id("x")), Some(&ended("a/x 03 ttl=60")));
     assert_eq!(history.remove(&id("x")).map(|it| it.ended), Some(ended("a/x 03").ended));
     assert_eq!(history.remove(&id("x")), None);
     let now = at("2026-01-01T01:00:00Z");
-    let outdated = history.outdated_in("a", "backup", &classes(Some(0), ""), now);
+    let outdated = history.outdated(&classes(Some(0), ""), now);
     assert_eq!(outdated.delete.iter().map(|it| it.id()).collect::<Vec<_>>(), [id("y")]);
-    assert_eq!(history.outdated_in("b", "backup", &[], now).delete, []);
     history.remove(&id("y"));
-    assert!(history.is_empty() && history.groups.is_empty());
+    assert!(history.actions.is_empty() && history.groups.is_empty());
 }
 
 #[test]

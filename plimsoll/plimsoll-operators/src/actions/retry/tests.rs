@@ -1,7 +1,7 @@
 //! The attempts of a RetryAction.
 
 use jiff::Timestamp;
-use plimsoll_api::olm::action::{RetryActionSpec, RetryActionStatus};
+use plimsoll_api::olm::action::{ActionRequester, RetryActionSpec, RetryActionStatus};
 use serde_json::{Value, json};
 
 use super::{Attempt, RetryDecision, RetryObject};
@@ -44,7 +44,8 @@ fn attempt(text: &str) -> Attempt {
     }
 }
 
-/// A case: spec, status, attempts, and the time in seconds after the creation.
+/// A case: spec, status, attempts, and the time in seconds after the creation. The spec has a
+/// requester unless that is `null`.
 struct Case<'a> {
     spec: Value,
     status: Value,
@@ -55,21 +56,43 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn decide(&self) -> (RetryActionStatus, RetryDecision) {
-        let spec: RetryActionSpec = serde_json::from_value(self.spec.clone()).unwrap();
+        let attempts: Vec<Attempt> = self.attempts.iter().map(|it| attempt(it)).collect();
+        self.with_object(|it| it.decide(&attempts, self.is_gone, after(self.now)))
+    }
+
+    /// Returns the status before a decision, and the decision.
+    fn with_object(
+        &self,
+        decide: impl Fn(&RetryObject<'_>) -> RetryDecision,
+    ) -> (RetryActionStatus, RetryDecision) {
+        let mut spec: RetryActionSpec = serde_json::from_value(self.spec.clone()).unwrap();
+        if self.spec.get("requester").is_none() {
+            spec.requester = Some(ActionRequester::default());
+        }
         let status = named(&self.status.to_string(), false);
         let status: RetryActionStatus = serde_json::from_str(&status).unwrap();
-        let attempts: Vec<Attempt> = self.attempts.iter().map(|it| attempt(it)).collect();
-        let (spec, now) = (&spec, after(self.now));
-        let (created, generation) = (after(0), 1);
+        let (spec, created, generation) = (&spec, after(0), 1);
         let retry =
             RetryObject { name: NAME, uid: UID, created, generation, spec, status: &status };
-        let decision = retry.decide(&attempts, self.is_gone, now);
+        let decision = decide(&retry);
         (status, decision)
     }
 
     /// Checks what is decided, as a text.
     fn check(&self, expected: &str) {
         let (before, decision) = self.decide();
+        self.check_decision(&before, decision, expected);
+    }
+
+    /// Checks what is decided if the API server refuses the attempt to make.
+    fn check_refused(&self, message: &str, expected: &str) {
+        let (_, decision) = self.decide();
+        assert!(decision.make.is_some(), "it is about to be made");
+        let (before, decision) = self.with_object(|it| it.refused(message, after(self.now)));
+        self.check_decision(&before, decision, expected);
+    }
+
+    fn check_decision(&self, before: &RetryActionStatus, decision: RetryDecision, expected: &str) {
         let RetryDecision { make, cancel, delete, look_for, is_outlived, status, wake_at } =
             decision;
         let mut found = Vec::new();
@@ -78,7 +101,7 @@ impl Case<'_> {
         found.extend(delete.iter().map(|it| format!("delete {it}")));
         found.extend(look_for.map(|it| format!("look for {it}")));
         found.extend(is_outlived.then(|| "delete the RetryAction".to_owned()));
-        if status != before {
+        if status != *before {
             let condition = status.conditions.first().expect("it is reported");
             let message = &condition.message;
             let (holds, reason) = (format!("{:?}", condition.status), &condition.reason);
@@ -171,6 +194,48 @@ fn failures_are_counted_once_whatever_becomes_of_their_actions() {
     let counted = json!({ "failed": 1, "latestAttempt": "#0" });
     let again = "make #1, 0/1 Unknown ActionRunning: attempt 2 begins";
     check(json!({}), counted, &["other Succeeded 58"], again);
+}
+
+#[test]
+fn an_attempt_that_is_refused_has_failed() {
+    let due =
+        |spec: Value, status: Value| Case { spec, status, attempts: &[], is_gone: false, now: 60 };
+    let failed = "the last attempt failed: its Action is refused: no quota";
+    let unknown = format!("0/1 Unknown ActionRunning: {failed}, until 70");
+    due(json!({}), json!({})).check_refused("no quota", &unknown);
+    // It counts for both limits, and what was made before stays the latest attempt.
+    let last = "the last attempt: its Action is refused: no quota";
+    let exceeded = format!("0/1 False BackoffLimitExceeded: 1 attempt failed; {last}");
+    due(json!({ "backoffLimit": 0 }), json!({})).check_refused("no quota", &exceeded);
+    let counted = || json!({ "failed": 1, "latestAttempt": "#0" });
+    let soon = format!("0/2 Unknown ActionRunning: {failed}, until 75");
+    due(json!({ "activeDeadlineSeconds": 75 }), counted()).check_refused("no quota", &soon);
+    let (_, decision) = due(json!({}), counted()).with_object(|it| it.refused("no", after(60)));
+    assert_eq!(decision.status.latest_attempt, name(0));
+    // The next attempt follows after the delay, and says why.
+    let condition = json!({
+        "type": "ActionSucceeded", "status": "Unknown", "reason": "ActionRunning",
+        "message": failed, "lastTransitionTime": after(0).to_string(),
+    });
+    let refused = |next: i64| {
+        let next = after(next).to_string();
+        json!({ "failed": 1, "nextAttemptTime": next, "conditions": [condition] })
+    };
+    due(json!({}), refused(61)).check("until 61");
+    let begins = "attempt 2 begins; the last one failed: its Action is refused: no quota";
+    let again = format!("make #1, 0/1 Unknown ActionRunning: {begins}");
+    due(json!({}), refused(60)).check(&again);
+    let late = "it was not done within 45 s of its creation";
+    let ended = format!("0/1 False DeadlineExceeded: {late}; {last}");
+    due(json!({ "activeDeadlineSeconds": 45 }), refused(61)).check(&ended);
+}
+
+#[test]
+fn nothing_is_requested_without_a_requester() {
+    let missing = "spec.requester is missing, so nothing is requested: create it again";
+    let expected = format!("0/0 False InvalidAction: {missing}");
+    check(json!({ "requester": null }), json!({}), &[], &expected);
+    check(json!({ "requester": null, "cancelled": true }), json!({}), &[], &expected);
 }
 
 #[test]
@@ -302,7 +367,8 @@ fn nothing_follows_the_end() {
 
 #[test]
 fn attempts_follow_each_other_with_growing_delays() {
-    let spec = RetryActionSpec { backoff_limit: Some(8), ..RetryActionSpec::default() };
+    let requester = Some(ActionRequester::default());
+    let spec = RetryActionSpec { backoff_limit: Some(8), requester, ..RetryActionSpec::default() };
     let mut status = RetryActionStatus::default();
     let mut now = after(0);
     let (mut names, mut delays) = (Vec::new(), Vec::new());

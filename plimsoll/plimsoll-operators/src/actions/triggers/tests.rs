@@ -96,6 +96,9 @@ fn a_change_makes_one_action_however_often_it_is_shown() {
         (made.status.pending.as_str(), &made.status.observed[0].content[..]),
         ("", "sha256:b")
     );
+    let message = "no quota".to_owned();
+    let refused = EventActionStatus { message, ..changed.status.clone() };
+    assert_eq!(decide(&refused, "sha256:c"), made, "it is made although it was refused before");
     assert_eq!(decide(&made.status, "sha256:b").status, made.status);
     let back = decide(&made.status, "sha256:a").status;
     let forth = decide(&decide(&back, "sha256:a").status, "sha256:b").status;
