@@ -28,7 +28,7 @@ use plimsoll_operators::RequestedPackage;
 use plimsoll_operators::actions::report::ActionObject;
 use serde_json::Value;
 
-use self::attributes::Setting;
+use self::attributes::{Setting, whole_duration};
 use super::dry_run::DryRun;
 use super::selection::requested_operator;
 use super::wait::TIMEOUT;
@@ -200,16 +200,21 @@ pub struct RunArguments {
     #[arg(long = "precondition", value_enum, value_name = "NAME")]
     preconditions: Vec<Precondition>,
     /// How long it may take from its start, such as `10m`
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = whole_duration)]
     deadline: Option<Duration>,
     /// How long it is kept after it ended, such as `24h`
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = whole_duration,
+        conflicts_with = "schedule"
+    )]
     ttl: Option<Duration>,
     /// Try again after failures, at most so many
     #[arg(long, value_name = "NUMBER", conflicts_with = "schedule")]
     retry: Option<u32>,
     /// Request it again and again, in the format of cron
-    #[arg(long, value_name = "CRON")]
+    #[arg(long, value_name = "CRON", conflicts_with_all = ["watch", "timeout"])]
     schedule: Option<String>,
     /// Time zone of the schedule, such as Europe/Madrid
     #[arg(long, value_name = "ZONE", requires = "schedule")]
@@ -382,7 +387,7 @@ pub(super) async fn run(
 /// change that.
 fn failed(error: Error, what: impl FnOnce() -> String) -> anyhow::Error {
     match &error {
-        Error::Api(status) if status.code == 404 => {
+        Error::Api(status) if status.code == 404 && !is_missing(&error) => {
             let help = "Actions are not executed in this cluster: `plimsoll run --operators --actions` \
                         does that";
             anyhow!(error).context(format!("{}: {help}", what()))
@@ -415,6 +420,12 @@ fn argument(kind: ApiKind, name: &str) -> String {
     }
 }
 
+/// Returns whether a request failed because an object or its namespace does not exist. If the kind
+/// is not served, the answer has no such reason.
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.reason == "NotFound")
+}
+
 /// Returns whether a request failed because the user may not make it.
 fn is_forbidden(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 403)
@@ -438,11 +449,10 @@ async fn get(
     name: &str,
 ) -> Result<Value, anyhow::Error> {
     let what = kind.kind;
-    let found = actions(client, namespace, kind).get_opt(name).await;
-    let found =
-        found.map_err(|error| failed(error, || format!("failed to read {what} `{name}`")))?;
-    if let Some(found) = found {
-        return Ok(serde_json::to_value(found)?);
+    match actions(client, namespace, kind).get(name).await {
+        Ok(found) => return Ok(serde_json::to_value(found)?),
+        Err(error) if is_missing(&error) => {}
+        Err(error) => return Err(failed(error, || format!("failed to read {what} `{name}`"))),
     }
     let retry = actions(client, namespace, RETRY_ACTION);
     if kind == ACTION && matches!(retry.get_opt(name).await, Ok(Some(_))) {

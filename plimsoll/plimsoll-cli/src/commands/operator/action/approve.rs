@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
-use kube::Client;
 use kube::api::Patch;
+use kube::{Client, Error};
 use plimsoll_api::ACTION;
 use plimsoll_api::olm::action::ActionState;
 use plimsoll_resolve::printable::on_one_line;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::request::myself;
 use super::retries::read_retry;
-use super::show::write_plan;
+use super::show::{requester_text, write_plan};
 use super::{ApproveArguments, CancelArguments, actions, parts, read, state_in_words};
 use crate::commands::operator::patch_parameters;
 use crate::exit::{self, Refusal};
@@ -38,17 +38,14 @@ pub(super) async fn approve(
     }
     let digest = &status.plan_digest;
     if let Some(wanted) = arguments.plan.as_ref().filter(|it| *it != digest) {
-        let message = format!(
-            "Action `{name}` has another plan than {wanted}: `operator action show {name}` shows it"
-        );
-        return Err(Refusal { message, exit: exit::DECLINED }.into());
+        return Err(other_plan(name, &namespace, wanted).into());
     }
     if let Some(note) = note {
         // What is not shown is not agreed to.
         bail!(note);
     }
-    let requester = action.spec.requester.as_ref().map_or("", |it| it.username.as_str());
-    writeln!(out, "Plan {digest} of {requester}:")?;
+    let requester = requester_text(action.spec.requester.as_ref());
+    writeln!(out, "Plan {} of {requester}:", on_one_line(digest))?;
     write_plan(&status.plan, out)?;
     for line in &status.explanation {
         writeln!(out, "* {}", on_one_line(line))?;
@@ -58,26 +55,56 @@ pub(super) async fn approve(
         let message = "nothing was approved".to_owned();
         return Err(Refusal { message, exit: exit::DECLINED }.into());
     }
+    if dry_run.is_sent() {
+        approve_plan(client, arguments, &namespace, digest).await?;
+    }
+    writeln!(out, "action.olm.io/{name} approved{}", dry_run.suffix())?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// Returns the refusal to approve an Action whose plan is not the one that is agreed to.
+fn other_plan(name: &str, namespace: &str, agreed: &str) -> Refusal {
+    let message = format!(
+        "Action `{name}` has another plan than {agreed}: `operator action show {name} -n \
+         {namespace}` shows it"
+    );
+    Refusal { message, exit: exit::DECLINED }
+}
+
+/// Approves the plan with a digest, and no other one.
+///
+/// # Errors
+///
+/// When the Action has another plan by now, or the request is rejected.
+async fn approve_plan(
+    client: &Client,
+    arguments: &ApproveArguments,
+    namespace: &str,
+    digest: &str,
+) -> Result<(), anyhow::Error> {
+    let name = &arguments.name;
     let approver = myself(client).await?.username;
-    // Only the plan that was shown is approved.
     let patch = Patch::<()>::Json(json_patch::Patch(vec![
         PatchOperation::Test(TestOperation {
             path: PointerBuf::from_tokens(["status", "planDigest"]),
-            value: digest.as_str().into(),
+            value: digest.into(),
         }),
         PatchOperation::Add(AddOperation {
             path: PointerBuf::from_tokens(["spec", "approval"]),
             value: json!({ "plan": digest, "approver": approver }),
         }),
     ]));
-    if dry_run.is_sent() {
-        let (actions, parameters) =
-            (actions(client, &namespace, ACTION), patch_parameters(dry_run.is_set()));
-        let patched = actions.patch(name, &parameters, &patch).await;
-        patched.with_context(|| format!("failed to approve Action `{name}`"))?;
+    let parameters = patch_parameters(arguments.dry_run.is_set());
+    let Err(error) = actions(client, namespace, ACTION).patch(name, &parameters, &patch).await
+    else {
+        return Ok(());
+    };
+    // A test of a patch that does not hold is answered so.
+    let is_invalid = matches!(&error, Error::Api(status) if status.code == 422);
+    if is_invalid && read(client, namespace, name).await?.status.plan_digest != digest {
+        return Err(other_plan(name, namespace, digest).into());
     }
-    writeln!(out, "action.olm.io/{name} approved{}", dry_run.suffix())?;
-    Ok(exit::SUCCESS.into())
+    Err(anyhow!(error).context(format!("failed to approve Action `{name}`")))
 }
 
 pub(super) async fn cancel(

@@ -1,6 +1,7 @@
 //! The spec of a request, as the command line gives it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use plimsoll_api::duration;
@@ -70,8 +71,21 @@ impl Setting {
     }
 }
 
+/// Reads a duration that specs can have.
+///
+/// # Errors
+///
+/// When it is none, or not one of whole seconds.
+pub(super) fn whole_duration(text: &str) -> Result<Duration, String> {
+    let duration = duration::parse(text)?;
+    match duration.subsec_nanos() {
+        0 => Ok(duration),
+        _ => Err(format!("`{text}` has a part of a second; use whole seconds, such as 90s")),
+    }
+}
+
 /// Returns a duration as specs have it.
-pub(super) fn seconds(duration: std::time::Duration) -> String {
+pub(super) fn seconds(duration: Duration) -> String {
     format!("{}s", duration.as_secs())
 }
 
@@ -184,7 +198,7 @@ impl SpecBuilder<'_> {
             AttributeType::Text if text.is_empty() => return Err("it has no value".to_owned()),
             AttributeType::Text => text.as_str().into(),
             AttributeType::Flag => boolean(text)?.into(),
-            AttributeType::Duration => seconds(duration::parse(text)?).into(),
+            AttributeType::Duration => seconds(whole_duration(text)?).into(),
         };
         match self.spec.insert(name.clone(), value) {
             None => Ok(()),

@@ -1,18 +1,21 @@
 //! Following an Action or a RetryAction until it ends.
 
 use std::collections::BTreeMap;
+use std::future;
 use std::io::Write;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
-use futures::StreamExt as _;
+use anyhow::{Context as _, anyhow};
+use futures::stream::{self, LocalBoxStream};
+use futures::{Stream, StreamExt as _};
 use kube::Client;
 use kube::api::DynamicObject;
-use kube::runtime::watcher::watch_object;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{Error, watch_object};
 use plimsoll_api::config::MetaCondition;
-use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState};
+use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState, PartContent};
 use plimsoll_api::{ACTION, ApiKind};
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
@@ -20,7 +23,7 @@ use plimsoll_resolve::printable::{on_lines, on_one_line};
 use super::super::wait::{LimitReached, WaitLimits};
 use super::retries::RetryObject;
 use super::show::{change_state, write_end};
-use super::{actions, argument, parts, state_in_words};
+use super::{actions, argument, is_forbidden, parts, state_in_words};
 use crate::exit::{self, Refusal};
 
 /// An object that is followed.
@@ -39,6 +42,8 @@ struct SeenRequest {
     message: String,
     /// How far the plan or the attempts are: the text by what it is about.
     progress: Vec<(String, String)>,
+    /// The name of the latest attempt of a RetryAction; empty before the first, and for an Action.
+    attempt: String,
     /// The Action; `None` for a RetryAction.
     action: Option<Box<ActionObject>>,
 }
@@ -53,16 +58,21 @@ impl SeenRequest {
         };
         if kind != ACTION {
             let retry = RetryObject::read(&object).ok()?;
-            let message = message(&retry.status.conditions)?;
-            let state = retry.state();
-            return Some(Self { state, message, progress: attempts(&retry), action: None });
+            return Some(Self {
+                state: retry.state(),
+                message: message(&retry.status.conditions)?,
+                progress: attempts(&retry),
+                attempt: retry.status.latest_attempt,
+                action: None,
+            });
         }
         let action = Box::new(ActionObject::read(&object).ok()?);
         let (status, state) = (&action.status, action.status.state);
         let message = message(&status.conditions);
         // A controller of another class may end an Action without a condition.
         let message = message.or_else(|| state.is_final().then(String::new))?;
-        Some(Self { state, message, progress: changes(&action), action: Some(action) })
+        let (progress, attempt) = (changes(&action), String::new());
+        Some(Self { state, message, progress, attempt, action: Some(action) })
     }
 
     /// Returns the state with its message.
@@ -82,11 +92,11 @@ fn changes(action: &ActionObject) -> Vec<(String, String)> {
     if !status.plan_digest.is_empty() {
         let summary = [status.plan_digest.as_str(), status.plan_summary.as_str()];
         let summary: Vec<&str> = summary.into_iter().filter(|it| !it.is_empty()).collect();
-        lines.push(("plan".to_owned(), summary.join(": ")));
+        lines.push(("plan".to_owned(), on_one_line(&summary.join(": "))));
     }
     for change in status.plan.iter().filter(|it| it.state != ChangeState::Planned) {
         let text = format!("{} {}", change_state(change.state), change.message);
-        lines.push((change.subject().to_owned(), on_one_line(text.trim_end())));
+        lines.push((on_one_line(change.subject()), on_one_line(text.trim_end())));
     }
     lines
 }
@@ -123,7 +133,40 @@ pub(super) async fn wait(
     }
 }
 
-/// Prints the progress of an object until it ends.
+/// Returns the versions of an object, and an error once it was deleted or may not be watched. A
+/// watch that fails otherwise is begun again.
+pub(super) fn versions(
+    client: &Client,
+    kind: ApiKind,
+    namespace: &str,
+    name: &str,
+) -> impl Stream<Item = Result<DynamicObject, anyhow::Error>> + use<> {
+    let changes = watch_object(actions(client, namespace, kind), name).default_backoff();
+    let what = format!("{} `{name}`", kind.kind);
+    changes.filter_map(move |change| {
+        let version = match change {
+            Ok(object) => Some(object.ok_or_else(|| anyhow!("{what} was deleted"))),
+            Err(Error::InitialListFailed(error) | Error::WatchStartFailed(error))
+                if is_forbidden(&error) =>
+            {
+                Some(Err(anyhow!(error).context(format!("failed to watch {what}"))))
+            }
+            Err(_) => None,
+        };
+        future::ready(version)
+    })
+}
+
+/// Returns the exit code of a wait for an object that has ended in a state.
+pub(super) fn exit_code(state: ActionState) -> ExitCode {
+    match state {
+        ActionState::Succeeded => exit::SUCCESS.into(),
+        _ => exit::FAILURE.into(),
+    }
+}
+
+/// Prints the progress of an object until it ends. The latest attempt of a RetryAction is watched,
+/// too: that it waits for an approval is in its own status alone.
 async fn follow(
     client: &Client,
     followed: &FollowedRequest<'_>,
@@ -131,27 +174,47 @@ async fn follow(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let FollowedRequest { kind, namespace, name, .. } = *followed;
-    let api = actions(client, namespace, kind);
-    let mut changes = pin!(watch_object(api, name));
-    while let Some(object) = changes.next().await {
-        // The watch restarts by itself.
-        let Ok(object) = object else { continue };
-        let Some(object) = object else { bail!("{} `{name}` was deleted", kind.kind) };
-        let Some(seen) = SeenRequest::read(kind, object) else { continue };
-        progress.show(followed, &seen, out)?;
-        if !seen.state.is_final() {
-            continue;
+    let mut own = pin!(versions(client, kind, namespace, name));
+    let mut of_attempt: LocalBoxStream<'_, Result<DynamicObject, anyhow::Error>> =
+        stream::pending().boxed_local();
+    let mut attempt = String::new();
+    let mut seen: Option<SeenRequest> = None;
+    let mut waiting: Option<SeenRequest> = None;
+    loop {
+        tokio::select! {
+            biased;
+            version = own.next() => {
+                let ended = || format!("the watch of {} `{name}` ended", kind.kind);
+                let version = version.with_context(ended)??;
+                let Some(new) = SeenRequest::read(kind, version) else { continue };
+                if new.attempt != attempt {
+                    attempt.clone_from(&new.attempt);
+                    of_attempt = versions(client, ACTION, namespace, &attempt).boxed_local();
+                    waiting = None;
+                }
+                seen = Some(new);
+            }
+            Some(version) = of_attempt.next() => {
+                // Whoever may not read it sees the RetryAction alone.
+                let read = version.ok().and_then(|it| SeenRequest::read(ACTION, it));
+                waiting = read.filter(|it| it.state == ActionState::WaitingForApproval);
+            }
         }
-        if let Some(mut action) = seen.action {
-            let note = parts::complete(client, &mut action).await?;
+        let ended = seen.take_if(|it| it.state.is_final());
+        let Some(shown) = ended.as_ref().or(waiting.as_ref()).or(seen.as_ref()) else { continue };
+        progress.show(followed, shown, out)?;
+        let Some(ended) = ended else { continue };
+        if let Some(mut action) = ended.action {
+            // Nothing of a plan is printed.
+            let content = action.status.parts.as_ref().map(|it| it.content);
+            let note = match content {
+                Some(PartContent::Result) => parts::complete(client, &mut action).await?,
+                Some(PartContent::Plan) | None => None,
+            };
             write_end(&action, note.as_deref(), out)?;
         }
-        return Ok(match seen.state {
-            ActionState::Succeeded => exit::SUCCESS.into(),
-            _ => exit::FAILURE.into(),
-        });
+        return Ok(exit_code(ended.state));
     }
-    bail!("the watch of {} `{name}` ended", kind.kind)
 }
 
 /// What was printed of an object.
@@ -171,7 +234,7 @@ impl Progress {
         seen: &SeenRequest,
         out: &mut dyn Write,
     ) -> Result<(), anyhow::Error> {
-        let FollowedRequest { kind, namespace, name, is_watched } = *followed;
+        let FollowedRequest { namespace, name, is_watched, .. } = *followed;
         if is_watched {
             for (subject, line) in &seen.progress {
                 if self.shown.insert(subject.clone(), line.clone()).as_ref() != Some(line) {
@@ -184,12 +247,13 @@ impl Progress {
             return Ok(out.flush()?);
         }
         // A person has to act on it.
-        let is_held_up = seen.state == ActionState::WaitingForApproval;
-        if is_watched || is_held_up || seen.state.is_final() {
+        let action = seen.action.as_ref();
+        let held_up = action.filter(|_| seen.state == ActionState::WaitingForApproval);
+        if is_watched || held_up.is_some() || seen.state.is_final() {
             writeln!(out, "{name} {}", seen.line())?;
         }
-        if is_held_up {
-            let name = argument(kind, name);
+        if let Some(action) = held_up {
+            let name = &action.name;
             writeln!(out, "approve it with `operator action approve {name} -n {namespace}`")?;
         }
         self.latest = latest;

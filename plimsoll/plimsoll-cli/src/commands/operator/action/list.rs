@@ -13,8 +13,8 @@ use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::cluster_state::api;
 use serde_json::Value;
 
-use super::retries::{RetryObject, reference};
-use super::{ListArguments, actions, failed};
+use super::retries::RetryObject;
+use super::{ListArguments, actions, argument, failed};
 use crate::commands::operator::unreadable::left_out;
 use crate::exit;
 use crate::process::now;
@@ -90,14 +90,6 @@ impl ListedRequest {
             package: retry.spec.template.package,
             created: retry.created,
             object,
-        }
-    }
-
-    /// Returns the name as these commands take it.
-    fn argument(&self) -> String {
-        match self.kind == ACTION {
-            true => self.name.clone(),
-            false => reference(&self.name),
         }
     }
 }
@@ -209,7 +201,7 @@ fn write_table(
     }
     let row = |it: &ListedRequest| {
         let mut row = vec![
-            it.argument(),
+            argument(it.kind, &it.name),
             it.class.clone(),
             it.package.clone(),
             it.state.outcome().to_owned(),

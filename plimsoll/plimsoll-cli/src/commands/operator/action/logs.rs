@@ -10,12 +10,12 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
-use kube::runtime::watcher::watch_object;
-use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState};
+use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionRequester, ActionState, ChangeState};
 use plimsoll_api::{ACTION, whole_seconds};
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_resolve::printable::on_one_line;
 
+use super::follow::{exit_code, versions};
 use super::retries::{RetryObject, read_retry};
 use super::show::{attempts_of, change_state};
 use super::{LogsArguments, actions, is_forbidden, parts, read, state_in_words};
@@ -71,24 +71,20 @@ pub(super) async fn logs(
     }
     let mut printed = BTreeSet::new();
     print_new(&log, &mut printed, out)?;
-    if !arguments.follow || log.state.is_final() {
+    if !arguments.follow {
         return Ok(exit::SUCCESS.into());
     }
+    if log.state.is_final() {
+        return Ok(exit_code(log.state));
+    }
     let (kind, name) = (arguments.name.kind, &arguments.name.name);
-    let mut changes = pin!(watch_object(actions(client, &namespace, kind), name));
-    while let Some(object) = changes.next().await {
-        // The watch restarts by itself.
-        let Ok(object) = object else { continue };
-        if object.is_none() {
-            bail!("{} `{name}` was deleted", kind.kind);
-        }
+    let mut changes = pin!(versions(client, kind, &namespace, name));
+    while let Some(change) = changes.next().await {
+        change?;
         let log = log_of(client, arguments, &namespace).await?;
         print_new(&log, &mut printed, out)?;
         if log.state.is_final() {
-            return Ok(match log.state {
-                ActionState::Succeeded => exit::SUCCESS.into(),
-                _ => exit::FAILURE.into(),
-            });
+            return Ok(exit_code(log.state));
         }
     }
     bail!("the watch of {} `{name}` ended", kind.kind)
@@ -133,12 +129,14 @@ async fn log_of(
         Err(error) => return Err(error).context("failed to list events"),
     };
     let has_events = events.is_some();
-    if has_events {
+    let of_object = |it: &&DynamicObject| it.data["regarding"]["uid"] == *uid;
+    let events = events.iter().flatten().filter(of_object);
+    let events: Vec<LogLine> = events.filter_map(event_line).collect();
+    if !events.is_empty() {
+        // They say the same, with times. Of what ended long ago there are none.
         lines.retain(|it| it.rank != LogRank::Change);
     }
-    let of_object = |it: &&DynamicObject| it.data["regarding"]["uid"] == *uid;
-    let events = events.unwrap_or_default();
-    lines.extend(events.iter().filter(of_object).filter_map(event_line));
+    lines.extend(events);
     Ok(Log { state, lines, has_events })
 }
 
@@ -156,9 +154,7 @@ fn event_line(event: &DynamicObject) -> Option<LogLine> {
 /// Returns what the status of an Action says.
 fn action_lines(action: &ActionObject) -> BTreeSet<LogLine> {
     let ActionObject { spec, status, .. } = action;
-    let requester =
-        spec.requester.as_ref().map_or(String::new(), |it| format!(" by {}", it.username));
-    let requested = format!("requested{requester}: {}", spec.action_class);
+    let requested = requested(spec.requester.as_ref(), &spec.action_class);
     let mut lines = BTreeSet::from([LogLine::new(action.created, LogRank::Request, requested)]);
     if let Some(time) = status.start_time {
         let plan = match status.plan_summary.as_str() {
@@ -184,9 +180,8 @@ fn action_lines(action: &ActionObject) -> BTreeSet<LogLine> {
 
 /// Returns what the status of a RetryAction and those of its attempts say.
 fn retry_lines(retry: &RetryObject, attempts: &[ActionObject]) -> BTreeSet<LogLine> {
-    let requester =
-        retry.spec.requester.as_ref().map_or(String::new(), |it| format!(" by {}", it.username));
-    let requested = format!("requested{requester}: {}", retry.spec.template.action_class);
+    let spec = &retry.spec;
+    let requested = requested(spec.requester.as_ref(), &spec.template.action_class);
     let mut lines = BTreeSet::from([LogLine::new(retry.created, LogRank::Request, requested)]);
     for attempt in attempts {
         let ActionObject { name, created, status, .. } = attempt;
@@ -195,7 +190,7 @@ fn retry_lines(retry: &RetryObject, attempts: &[ActionObject]) -> BTreeSet<LogLi
             let succeeded = status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED);
             let message = succeeded.map(|it| it.message.as_str());
             let text = format!("attempt {name} {}", ended(status.state, message));
-            lines.insert(LogLine::new(time, LogRank::Change, text));
+            lines.insert(LogLine::new(time, LogRank::Event, text));
         }
     }
     let succeeded = retry.succeeded();
@@ -210,6 +205,12 @@ fn retry_lines(retry: &RetryObject, attempts: &[ActionObject]) -> BTreeSet<LogLi
     lines
 }
 
+/// Returns the line about a request.
+fn requested(requester: Option<&ActionRequester>, class: &str) -> String {
+    let requester = requester.map_or(String::new(), |it| format!(" by {}", it.username));
+    format!("requested{requester}: {class}")
+}
+
 /// Returns the line about an end.
 fn ended(state: ActionState, message: Option<&str>) -> String {
     let state = state_in_words(state);
@@ -221,7 +222,7 @@ fn ended(state: ActionState, message: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::olm::action::{ActionRequester, ActionSpec, ActionStatus, PlannedChange};
+    use plimsoll_api::olm::action::{ActionSpec, ActionStatus, PlannedChange};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{DynamicObject, ListParams, PostParams};
 use kube::{Api, Client};
@@ -19,12 +19,12 @@ use super::attributes::{require_valid, seconds, spec_of};
 use super::follow::{FollowedRequest, wait};
 use super::retries::read_retry;
 use super::{
-    RequestOptions, RetryArguments, RunArguments, TrialStrategy, actions, failed, get,
-    is_forbidden, read, state_in_words,
+    NamespaceArguments, RequestOptions, RetryArguments, RunArguments, TrialStrategy, actions,
+    failed, get, is_forbidden, read, state_in_words,
 };
 use crate::arguments::name::hint;
 use crate::commands::operator::{FIELD_MANAGER, dry_run_suffix};
-use crate::exit;
+use crate::exit::{self, Refusal};
 use crate::render::format::Format;
 use crate::render::object::reference;
 
@@ -40,20 +40,41 @@ async fn class_of(client: &Client, class: &str) -> Result<Option<NamedClass>, an
         Err(error) if is_forbidden(&error) => return Ok(None),
         Err(error) => return Err(failed(error, || "failed to list ActionClasses".to_owned())),
     };
-    let name = |it: &DynamicObject| it.metadata.name.clone().unwrap_or_default();
-    let names: Vec<String> = found.items.iter().map(name).collect();
-    let has_alias = |it: &DynamicObject| {
-        let aliases = it.data["spec"]["aliases"].as_array().into_iter().flatten();
-        aliases.into_iter().any(|alias| alias == class)
-    };
-    let by_name = found.items.iter().find(|it| it.metadata.name.as_deref() == Some(class));
-    let Some(found) = by_name.or_else(|| found.items.iter().find(|it| has_alias(it))) else {
-        let hint = hint(class, names.iter().map(String::as_str));
+    let mut classes = Vec::new();
+    for object in found.items {
+        let name = object.metadata.name.unwrap_or_default();
+        match ActionClassSpec::deserialize(&object.data["spec"]) {
+            Ok(spec) => classes.push(NamedClass { name, spec }),
+            Err(error) if name == class => {
+                bail!("ActionClass `{class}` cannot be read: spec: {error}");
+            }
+            Err(_) => {}
+        }
+    }
+    let Some(found) = NamedClass::find(&classes, class) else {
+        let hint = hint(class, classes.iter().map(|it| it.name.as_str()));
         bail!("there is no ActionClass `{class}`{hint}; `kubectl get actionclasses` lists them");
     };
-    let spec = ActionClassSpec::deserialize(&found.data["spec"])
-        .map_err(|error| anyhow!("ActionClass `{class}` cannot be read: spec: {error}"))?;
-    Ok(Some(NamedClass { name: name(found), spec }))
+    Ok(Some(found.clone()))
+}
+
+/// Fails if no CronAction can have the schedule.
+///
+/// # Errors
+///
+/// When the schedule or its time zone is none, or only a plan is to be made.
+fn require_schedule(arguments: &RunArguments) -> Result<(), Refusal> {
+    let Some(schedule) = &arguments.schedule else { return Ok(()) };
+    if arguments.options.trial.is_plan() {
+        let message = "--dry-run cannot be used with --schedule, whose plans are made later: \
+                       write --dry-run=client or --dry-run=server";
+        return Err(Refusal::usage(message.to_owned()));
+    }
+    let refused = |option: &str, problem: &str| Refusal::usage(format!("{option}: {problem}"));
+    Schedule::parse(schedule, "").map_err(|it| refused("--schedule", &it))?;
+    let zone = arguments.time_zone.as_deref().unwrap_or_default();
+    Schedule::parse(schedule, zone).map_err(|it| refused("--time-zone", &it))?;
+    Ok(())
 }
 
 /// Runs `plimsoll operator action run`.
@@ -62,10 +83,7 @@ pub(super) async fn request(
     arguments: &RunArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    if let Some(schedule) = &arguments.schedule {
-        let zone = arguments.time_zone.as_deref().unwrap_or_default();
-        Schedule::parse(schedule, zone).map_err(|error| anyhow!(error))?;
-    }
+    require_schedule(arguments)?;
     let class = class_of(client, &arguments.class).await?;
     let spec = spec_of(arguments, class.as_ref())?;
     if let Some(class) = &class {
@@ -76,8 +94,7 @@ pub(super) async fn request(
         Some(name) => json!({ "name": name }),
         None => json!({ "generateName": format!("{}-", arguments.class) }),
     };
-    let namespace = arguments.namespace.of(client);
-    let request = NewRequest { kind, namespace: &namespace, metadata: &metadata, spec };
+    let request = NewRequest { kind, namespace: &arguments.namespace, metadata, spec };
     create(client, request, &arguments.options, out).await
 }
 
@@ -113,20 +130,25 @@ pub(super) async fn myself(client: &Client) -> Result<ActionRequester, anyhow::E
 /// An object that requests a change.
 struct NewRequest<'r> {
     kind: ApiKind,
-    namespace: &'r str,
-    metadata: &'r Value,
+    namespace: &'r NamespaceArguments,
+    /// The metadata without a namespace.
+    metadata: Value,
     spec: Value,
 }
 
 impl NewRequest<'_> {
-    /// Returns the object.
+    /// Returns the object, with a namespace if the command line has one.
     fn manifest(&self) -> Value {
-        json!({
+        let mut manifest = json!({
             "apiVersion": self.kind.api_version(),
             "kind": self.kind.kind,
             "metadata": self.metadata,
             "spec": self.spec,
-        })
+        });
+        if let Some(namespace) = &self.namespace.namespace {
+            manifest["metadata"]["namespace"] = namespace.as_str().into();
+        }
+        manifest
     }
 
     /// Returns the object as kubectl names it, if its name is known only in part by that.
@@ -153,11 +175,11 @@ async fn create(
     }
     request.spec["requester"] = json!(myself(client).await?);
     let object: DynamicObject = serde_json::from_value(request.manifest())?;
-    let NewRequest { kind, namespace, .. } = request;
+    let (kind, namespace) = (request.kind, request.namespace.of(client));
     let is_checked = options.trial.dry_run == Some(TrialStrategy::Server);
     let parameters =
         PostParams { dry_run: is_checked, field_manager: Some(FIELD_MANAGER.to_owned()) };
-    let created = actions(client, namespace, kind).create(&parameters, &object).await;
+    let created = actions(client, &namespace, kind).create(&parameters, &object).await;
     let created =
         created.map_err(|error| failed(error, || format!("failed to create the {}", kind.kind)))?;
     let name = created.metadata.name.clone().unwrap_or_default();
@@ -171,13 +193,14 @@ async fn create(
         format.write_about(kind, &created, out)?;
         return Ok(exit::SUCCESS.into());
     }
-    let followed = FollowedRequest { kind, namespace, name: &name, is_watched: options.wait.watch };
+    let is_watched = options.wait.watch;
+    let followed = FollowedRequest { kind, namespace: &namespace, name: &name, is_watched };
     if is_for_people {
         return wait(client, &followed, options.wait.timeout, out).await;
     }
     // Programs get the object alone.
     let code = wait(client, &followed, options.wait.timeout, &mut io::sink()).await?;
-    format.write_about(kind, &get(client, namespace, kind, &name).await?, out)?;
+    format.write_about(kind, &get(client, &namespace, kind, &name).await?, out)?;
     Ok(code)
 }
 
@@ -212,7 +235,7 @@ pub(super) async fn retry(
         action["dryRun"] = true.into();
     }
     let metadata = json!({ "generateName": format!("{name}-") });
-    let request = NewRequest { kind, namespace: &namespace, metadata: &metadata, spec };
+    let request = NewRequest { kind, namespace: &arguments.namespace, metadata, spec };
     create(client, request, &arguments.options, out).await
 }
 

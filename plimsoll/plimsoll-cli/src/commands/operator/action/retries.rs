@@ -7,11 +7,11 @@ use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
     ACTION_SUCCEEDED, ActionState, RetryActionSpec, RetryActionStatus,
 };
-use plimsoll_api::{ConditionStatus, RETRY_ACTION};
+use plimsoll_api::{ConditionStatus, RETRY_ACTION, Reason};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{argument, get};
+use super::get;
 
 /// A RetryAction as the API server has it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,10 +56,11 @@ impl RetryObject {
 
     /// Returns how far it is, in the states of Actions.
     pub(super) fn state(&self) -> ActionState {
-        match self.succeeded().map(|it| it.status) {
-            Some(ConditionStatus::True) => ActionState::Succeeded,
-            Some(ConditionStatus::False) if self.spec.cancelled => ActionState::Cancelled,
-            Some(ConditionStatus::False) => ActionState::Failed,
+        let cancelled = Reason::ActionCancelled.as_str();
+        match self.succeeded().map(|it| (it.status, it.reason.as_str())) {
+            Some((ConditionStatus::True, _)) => ActionState::Succeeded,
+            Some((ConditionStatus::False, reason)) if reason == cancelled => ActionState::Cancelled,
+            Some((ConditionStatus::False, _)) => ActionState::Failed,
             _ if self.has_begun() => ActionState::Running,
             _ => ActionState::Pending,
         }
@@ -92,11 +93,6 @@ pub(super) async fn read_retry(
         .map_err(|error| anyhow!("RetryAction `{name}` cannot be read: {error}"))
 }
 
-/// Returns the reference to a RetryAction in a table.
-pub(super) fn reference(name: &str) -> String {
-    argument(RETRY_ACTION, name)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -113,19 +109,22 @@ mod tests {
             assert_eq!(retry.state(), expected, "{object}");
         };
         let spec = json!({ "template": { "actionClass": "autoremove" } });
-        let ended = |status: &str| {
+        let ended = |status: &str, reason: &str| {
             json!({ "conditions": [{
-                "type": "ActionSucceeded", "status": status, "reason": "A", "message": "",
+                "type": "ActionSucceeded", "status": status, "reason": reason, "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             }] })
         };
         check(spec.clone(), Value::Null, ActionState::Pending);
         check(spec.clone(), json!({ "failed": 1 }), ActionState::Running);
         check(spec.clone(), json!({ "latestAttempt": "again-x" }), ActionState::Running);
-        check(spec.clone(), ended("Unknown"), ActionState::Pending);
-        check(spec.clone(), ended("True"), ActionState::Succeeded);
-        check(spec, ended("False"), ActionState::Failed);
+        check(spec.clone(), ended("Unknown", "A"), ActionState::Pending);
+        check(spec.clone(), ended("True", "A"), ActionState::Succeeded);
+        check(spec.clone(), ended("False", "A"), ActionState::Failed);
+        // An attempt may be cancelled, and the last one may fail before a cancellation is seen.
+        check(spec, ended("False", "ActionCancelled"), ActionState::Cancelled);
         let cancelled = json!({ "template": { "actionClass": "autoremove" }, "cancelled": true });
-        check(cancelled, ended("False"), ActionState::Cancelled);
+        check(cancelled.clone(), ended("False", "ActionCancelled"), ActionState::Cancelled);
+        check(cancelled, ended("False", "BackoffLimitExceeded"), ActionState::Failed);
     }
 }

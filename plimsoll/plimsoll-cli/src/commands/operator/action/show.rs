@@ -18,8 +18,8 @@ use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_operators::version_text;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
 
-use super::retries::{RetryObject, read_retry, reference};
-use super::{ShowArguments, actions, get, parts, state_in_words};
+use super::retries::{RetryObject, read_retry};
+use super::{ShowArguments, actions, argument, get, parts, read, state_in_words};
 use crate::exit::{self, Refusal};
 use crate::render::format::Format;
 use crate::render::{changes, table};
@@ -34,10 +34,10 @@ pub(super) async fn show(
     let namespace = arguments.namespace.of(client);
     let format = &arguments.output;
     if kind == RETRY_ACTION && format.is_of_plan() {
+        let argument = argument(kind, name);
         let message = format!(
-            "{} has no plan: name one of its attempts, which `operator action show {}` lists",
-            reference(name),
-            reference(name)
+            "{argument} has no plan: name one of its attempts, which `operator action show \
+             {argument} -n {namespace}` lists"
         );
         return Err(Refusal::usage(message).into());
     }
@@ -67,9 +67,7 @@ async fn write_action(
     format: &Format,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let value = get(client, namespace, ACTION, name).await?;
-    let mut action = ActionObject::read(&value)
-        .map_err(|error| anyhow!("Action `{name}` cannot be read: {error}"))?;
+    let mut action = read(client, namespace, name).await?;
     let note = parts::complete(client, &mut action).await?;
     if format.is_of_plan() {
         if let Some(note) = note {
@@ -97,12 +95,11 @@ fn write_heading(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyho
     let ActionObject { namespace, name, spec, status, .. } = action;
     let requester = spec.requester.as_ref().or(status.requester.as_ref());
     writeln!(out, "Action {namespace}/{name} {}", state_in_words(status.state))?;
-    writeln!(out, "Class:     {}", spec.action_class)?;
+    writeln!(out, "Class:     {}", on_one_line(&spec.action_class))?;
     writeln!(out, "Requester: {}", requester_text(requester))?;
     write_times(action.created, status.start_time, status.completion_time, out)?;
     if status.attempts > 1 {
-        let continued = status.attempts - 1;
-        writeln!(out, "Continued: {continued} times, after a controller had stopped")?;
+        writeln!(out, "Begun:     {} times", status.attempts)?;
     }
     if spec.cancelled && !status.state.is_final() {
         writeln!(out, "It is cancelled before its next change")?;
@@ -111,7 +108,7 @@ fn write_heading(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyho
 }
 
 /// Returns a user with the groups, for people.
-fn requester_text(requester: Option<&ActionRequester>) -> String {
+pub(super) fn requester_text(requester: Option<&ActionRequester>) -> String {
     let Some(ActionRequester { username, groups }) = requester else { return String::new() };
     match groups.is_empty() {
         true => on_one_line(username),
@@ -140,7 +137,8 @@ fn write_attributes(status: &ActionStatus, out: &mut dyn Write) -> Result<(), an
         writeln!(out, "Attributes:")?;
     }
     for it in &status.effective_spec {
-        writeln!(out, "  {}: {} (set by {})", it.name, on_one_line(&it.value), it.set_by)?;
+        let line = format!("{}: {} (set by {})", it.name, it.value, it.set_by);
+        writeln!(out, "  {}", on_one_line(&line))?;
     }
     if !status.policies.is_empty() {
         writeln!(out, "Policies:")?;
@@ -160,7 +158,8 @@ fn write_whole_plan(status: &ActionStatus, out: &mut dyn Write) -> Result<(), an
             "" => String::new(),
             summary => format!(", {summary}"),
         };
-        writeln!(out, "Plan {}{summary}:", status.plan_digest)?;
+        let line = format!("Plan {}{summary}:", status.plan_digest);
+        writeln!(out, "{}", on_one_line(&line))?;
         write_plan(&status.plan, out)?;
     }
     if !status.dependencies.is_empty() {
@@ -280,13 +279,15 @@ pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<
         };
         let dependency = if it.dependency { ", a dependency" } else { "" };
         let state = change_state(it.state);
-        write!(out, "  {:?} {}{versions}{dependency}: {state}", it.operation, it.subject())?;
+        let line = format!("{:?} {}{versions}{dependency}: {state}", it.operation, it.subject());
+        write!(out, "  {}", on_one_line(&line))?;
         match it.message.as_str() {
             "" => writeln!(out)?,
             message => writeln!(out, " ({})", on_one_line(message))?,
         }
         for workload in &it.workloads {
-            writeln!(out, "    {} {} go with it", workload.count, workload.kind)?;
+            let kind = on_one_line(&workload.kind);
+            writeln!(out, "    {} {kind} go with it", workload.count)?;
         }
     }
     Ok(())
@@ -318,7 +319,7 @@ fn write_retry(
 ) -> Result<(), anyhow::Error> {
     let RetryObject { namespace, name, spec, status, .. } = retry;
     writeln!(out, "RetryAction {namespace}/{name} {}", state_in_words(retry.state()))?;
-    writeln!(out, "Class:     {}", spec.template.action_class)?;
+    writeln!(out, "Class:     {}", on_one_line(&spec.template.action_class))?;
     writeln!(out, "Requester: {}", requester_text(spec.requester.as_ref()))?;
     write_times(retry.created, status.start_time, status.completion_time, out)?;
     writeln!(out, "Attempts:  {}", retry.failures())?;
@@ -334,7 +335,7 @@ fn write_retry(
     }
     for (name, value) in &attributes {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        writeln!(out, "  {name}: {}", on_one_line(&value))?;
+        writeln!(out, "  {}", on_one_line(&format!("{name}: {value}")))?;
     }
     if !attempts.is_empty() {
         let row = |it: &ActionObject| {
@@ -347,7 +348,7 @@ fn write_retry(
     }
     write_conditions(&status.conditions, out)?;
     if matches!(retry.state(), ActionState::Failed | ActionState::Cancelled) {
-        let argument = reference(name);
+        let argument = argument(RETRY_ACTION, name);
         writeln!(out, "Request it again with `operator action retry {argument} -n {namespace}`")?;
     }
     Ok(())

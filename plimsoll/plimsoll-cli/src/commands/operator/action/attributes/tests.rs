@@ -151,6 +151,10 @@ fn what_the_class_does_not_have_is_refused_with_what_to_write() {
         "paint --set deadline=soon",
         "`--set deadline=soon`: `soon` is not a duration; use units, such as 90s, 40m, 1h30m or 2d",
     );
+    check(
+        "paint --set deadline=100ms",
+        "`--set deadline=100ms`: `100ms` has a part of a second; use whole seconds, such as 90s",
+    );
     check("single foo bar", "class single takes one package: request an Action for each");
     check("none foo bar", "class none takes no packages");
 }
