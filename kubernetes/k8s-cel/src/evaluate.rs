@@ -9,6 +9,7 @@ mod attribute;
 mod cost;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const OBJECT_COST: u64 = 40;
 
 /// The value of a plan and what it cost.
 pub(crate) fn run(plan: &Plan, bindings: &Bindings) -> (EvaluationResult, u64) {
-    let mut evaluator = Evaluator { bindings, scopes: Vec::new(), cost: 0 };
+    let mut evaluator = Evaluator { bindings, scopes: Vec::new(), cost: 0, work: 0 };
     let outcome = evaluator.run(plan);
     (outcome, evaluator.cost)
 }
@@ -43,6 +44,8 @@ struct Evaluator<'a> {
     /// The comprehensions around the current step, innermost last.
     scopes: Vec<Scope<'a>>,
     cost: u64,
+    /// What calls did beyond their cost.
+    work: u64,
 }
 
 /// The variables of a running comprehension.
@@ -256,6 +259,10 @@ impl<'a> Evaluator<'a> {
             let (extended, cost) = library::collection::extend(arguments);
             self.charge(cost)?;
             return extended;
+        }
+        self.work = self.work.saturating_add(work::of_call(&call.function, &arguments));
+        if self.work > work::WORK_MAX {
+            return Err(EvaluationError::CostLimit);
         }
         let pattern = call.pattern.as_ref().and_then(ConstantPattern::regex);
         let outcome = library::call(&call.function, &arguments, pattern);

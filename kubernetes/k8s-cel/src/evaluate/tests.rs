@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use crate::value::{MapKey, MapValue};
-use crate::{Bindings, Budget, Environment, Type, UnknownSizes, Value};
+use crate::{Bindings, Budget, Environment, EvaluationError, Type, UnknownSizes, Value};
 
 /// What was recorded; the header describes the format.
 const RECORDED: &str = include_str!("../../data/evaluations.jsonl");
@@ -172,5 +172,35 @@ fn the_deepest_expressions_are_compiled_and_evaluated_within_the_stack() {
         let value = program.evaluate(&Bindings::new(), &mut Budget::default());
         assert!(value.is_ok(), "{text}: {value:?}");
         program.estimate_cost(&UnknownSizes);
+    }
+}
+
+#[test]
+fn short_expressions_with_large_values_reach_the_limit() {
+    let times = |count: usize, call: &str| call.repeat(count);
+    let doubled = |count| format!("[['a', 'b']]{}[0]", times(count, ".map(x, x + x)"));
+    let nested = |count| format!("[1]{}", times(count, ".map(x, [x, x])"));
+    let text = |count| format!("['ab']{}[0]", times(count, ".map(x, x + x)"));
+    let cases = [
+        (format!("size({})", doubled(8)), true),
+        (format!("size({})", doubled(26)), false),
+        (format!("size([{}].flatten())", vec![doubled(16); 16].join(", ")), false),
+        (format!("{0} == {0}", nested(8)), true),
+        (format!("{0} == {0}", nested(30)), false),
+        (format!("{0} in [{0}]", nested(30)), false),
+        (format!("'%s'.format([{}])", nested(30)), false),
+        (format!("size({}.replace('b', {}))", text(12), text(16)), false),
+        (format!("size(['a', 'b', 'c'].map(x, {0}).join({0}))", text(12)), true),
+        (format!("size(lists.range(100).map(x, {0}).join({0}))", text(20)), false),
+        (format!("sets.contains({0}, {0})", doubled(12)), false),
+    ];
+    for (text, is_evaluated) in cases {
+        let program = Environment::for_new_expressions().compile(&text);
+        let program = program.unwrap_or_else(|errors| panic!("{text}: {errors}"));
+        let value = program.evaluate(&Bindings::new(), &mut Budget::default());
+        match is_evaluated {
+            true => assert!(value.is_ok(), "{text}: {value:?}"),
+            false => assert_eq!(value, Err(EvaluationError::CostLimit), "{text}"),
+        }
     }
 }
