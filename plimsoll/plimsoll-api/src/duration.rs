@@ -10,11 +10,11 @@ use jiff::{Span, SpanRelativeTo};
 ///
 /// When the text is not a duration, or a negative one.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let span: Span = text.parse().map_err(|_| {
-        format!("`{text}` is not a duration; use units, such as 90s, 40m, 1h30m or 2d")
-    })?;
-    let duration =
-        span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|error| error.to_string())?;
+    let unknown =
+        |_| format!("`{text}` is not a duration; use units, such as 90s, 40m, 1h30m or 2d");
+    let span: Span = text.parse().map_err(unknown)?;
+    // Months and years have no length of their own.
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(unknown)?;
     Duration::try_from(duration).map_err(|_| format!("the duration `{text}` is negative"))
 }
 
@@ -46,6 +46,7 @@ mod tests {
         for (text, expected) in [
             ("soon", "not a duration"),
             ("30", "not a duration"),
+            ("1y", "not a duration"),
             ("", "not a duration"),
             ("-5s", "negative"),
         ] {

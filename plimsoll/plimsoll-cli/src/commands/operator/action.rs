@@ -22,13 +22,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::action::ActionState;
-use plimsoll_api::{ACTION, ApiKind, RETRY_ACTION, duration};
+use plimsoll_api::{ACTION, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, duration};
 use plimsoll_controller::api_resource;
 use plimsoll_operators::RequestedPackage;
 use plimsoll_operators::actions::report::ActionObject;
 use serde_json::Value;
 
-use self::attributes::{Setting, whole_duration};
+use self::attributes::{Setting, deadline_duration, whole_duration};
 use super::dry_run::DryRun;
 use super::selection::requested_operator;
 use super::wait::TIMEOUT;
@@ -200,7 +200,7 @@ pub struct RunArguments {
     #[arg(long = "precondition", value_enum, value_name = "NAME")]
     preconditions: Vec<Precondition>,
     /// How long it may take from its start, such as `10m`
-    #[arg(long, value_name = "DURATION", value_parser = whole_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = deadline_duration)]
     deadline: Option<Duration>,
     /// How long it is kept after it ended, such as `24h`
     #[arg(
@@ -217,7 +217,14 @@ pub struct RunArguments {
     #[arg(long, value_name = "CRON", conflicts_with_all = ["watch", "timeout"])]
     schedule: Option<String>,
     /// Time zone of the schedule, such as Europe/Madrid
-    #[arg(long, value_name = "ZONE", requires = "schedule")]
+    // An option that may not be used is not required: what conflicts with the schedule does with
+    // its time zone.
+    #[arg(
+        long,
+        value_name = "ZONE",
+        requires = "schedule",
+        conflicts_with_all = ["watch", "timeout", "ttl", "retry"]
+    )]
     time_zone: Option<String>,
     #[command(flatten)]
     options: RequestOptions,
@@ -450,16 +457,18 @@ async fn get(
 ) -> Result<Value, anyhow::Error> {
     let what = kind.kind;
     match actions(client, namespace, kind).get(name).await {
-        Ok(found) => return Ok(serde_json::to_value(found)?),
+        Ok(mut found) => {
+            // kubectl prints none either.
+            found.metadata.managed_fields = None;
+            return Ok(serde_json::to_value(found)?);
+        }
         Err(error) if is_missing(&error) => {}
         Err(error) => return Err(failed(error, || format!("failed to read {what} `{name}`"))),
     }
-    let retry = actions(client, namespace, RETRY_ACTION);
-    if kind == ACTION && matches!(retry.get_opt(name).await, Ok(Some(_))) {
-        let other = argument(RETRY_ACTION, name);
-        bail!(
-            "there is no {what} `{name}` in namespace {namespace}, but a RetryAction: write {other}"
-        );
+    if kind == ACTION
+        && let Some(message) = of_other_kind(client, namespace, name).await
+    {
+        bail!(message);
     }
     let hint = match actions(client, namespace, kind).list(&ListParams::default()).await {
         Ok(list) => hint(name, list.items.iter().filter_map(|it| it.metadata.name.as_deref())),
@@ -467,4 +476,29 @@ async fn get(
         Err(_) => String::new(),
     };
     bail!("there is no {what} `{name}` in namespace {namespace}{hint}")
+}
+
+/// Returns how to see the RetryAction, CronAction or EventAction that has a name which no Action
+/// has; `None` if there is none, or the user may not read it.
+async fn of_other_kind(client: &Client, namespace: &str, name: &str) -> Option<String> {
+    for kind in [RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
+        let found = actions(client, namespace, kind).get_opt(name).await;
+        if !matches!(found, Ok(Some(_))) {
+            continue;
+        }
+        if kind == RETRY_ACTION {
+            let other = argument(kind, name);
+            return Some(format!(
+                "there is no Action `{name}` in namespace {namespace}, but a RetryAction: write \
+                 {other}"
+            ));
+        }
+        let article = if kind == EVENT_ACTION { "an" } else { "a" };
+        let (kind, resource) = (kind.kind, kind.kind.to_lowercase());
+        return Some(format!(
+            "`{name}` is {article} {kind}: `kubectl get {resource} {name} -n {namespace} -o yaml` \
+             shows it"
+        ));
+    }
+    None
 }

@@ -81,11 +81,15 @@ impl<'o> Output<'o> {
                 writeln!(out, "{}", reference(OPERATOR, name))?;
             }
         } else if !self.format.is_for_people() {
-            let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-            self.format.write(&list, &mut out)?;
+            self.format.write(&list_of(objects), &mut out)?;
         }
         Ok(out.flush()?)
     }
+}
+
+/// Returns objects as a list, as kubectl prints one.
+pub(super) fn list_of(objects: &[Value]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "List", "items": objects })
 }
 
 /// Output that may not be read to its end: what is written after that is dropped.

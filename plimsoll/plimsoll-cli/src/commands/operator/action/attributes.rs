@@ -26,6 +26,8 @@ const PACKAGES: &str = "packages";
 const SET: &str = "--set";
 /// The option that sets parameters alone.
 const PARAM: &str = "--param";
+/// The attribute that says how long an Action may take.
+const DEADLINE: &str = "deadline";
 
 /// The type of an attribute that is not a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ const ATTRIBUTES: [(&str, AttributeType); 9] = [
     ("installDependencies", AttributeType::Flag),
     ("ensureConstraintSatisfiability", AttributeType::Flag),
     ("dryRun", AttributeType::Flag),
-    ("deadline", AttributeType::Duration),
+    (DEADLINE, AttributeType::Duration),
     ("ttlAfterFinished", AttributeType::Duration),
 ];
 
@@ -77,10 +79,30 @@ impl Setting {
 ///
 /// When it is none, or not one of whole seconds.
 pub(super) fn whole_duration(text: &str) -> Result<Duration, String> {
-    let duration = duration::parse(text)?;
+    let quoted = format!("`{text}`");
+    // That a unit, such as a year, has no length of its own, is said in words of a library.
+    let duration = duration::parse(text).map_err(|error| match error.contains(&quoted) {
+        true => error,
+        false => {
+            format!("{quoted} is not a duration; use units, such as 90s, 40m, 1h30m or 2d")
+        }
+    })?;
     match duration.subsec_nanos() {
         0 => Ok(duration),
-        _ => Err(format!("`{text}` has a part of a second; use whole seconds, such as 90s")),
+        _ => Err(format!("{quoted} has a part of a second; use whole seconds, such as 90s")),
+    }
+}
+
+/// Reads how long an Action may take.
+///
+/// # Errors
+///
+/// When it is no duration of whole seconds, or none at all.
+pub(super) fn deadline_duration(text: &str) -> Result<Duration, String> {
+    let duration = whole_duration(text)?;
+    match duration.is_zero() {
+        false => Ok(duration),
+        true => Err(format!("`{text}` is too short: write at least 1s")),
     }
 }
 
@@ -141,7 +163,7 @@ fn flat(arguments: &RunArguments) -> Result<Map<String, Value>, Refusal> {
         ("version", own.or(arguments.version.as_ref()).cloned()),
         ("channel", arguments.channel.clone()),
         ("repository", arguments.repository.clone()),
-        ("deadline", arguments.deadline.map(seconds)),
+        (DEADLINE, arguments.deadline.map(seconds)),
         ("ttlAfterFinished", arguments.own_ttl().map(seconds)),
     ];
     let texts = texts.into_iter().filter_map(|(name, text)| Some((name, json!(text?))));
@@ -198,6 +220,7 @@ impl SpecBuilder<'_> {
             AttributeType::Text if text.is_empty() => return Err("it has no value".to_owned()),
             AttributeType::Text => text.as_str().into(),
             AttributeType::Flag => boolean(text)?.into(),
+            AttributeType::Duration if name == DEADLINE => seconds(deadline_duration(text)?).into(),
             AttributeType::Duration => seconds(whole_duration(text)?).into(),
         };
         match self.spec.insert(name.clone(), value) {

@@ -16,13 +16,13 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Error, watch_object};
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState, PartContent};
-use plimsoll_api::{ACTION, ApiKind};
+use plimsoll_api::{ACTION, ApiKind, Reason};
 use plimsoll_operators::actions::report::ActionObject;
-use plimsoll_resolve::printable::{on_lines, on_one_line};
+use plimsoll_resolve::printable::on_one_line;
 
 use super::super::wait::{LimitReached, WaitLimits};
 use super::retries::RetryObject;
-use super::show::{change_state, write_end};
+use super::show::{indented, progress_text, write_end, write_whole_plan};
 use super::{actions, argument, is_forbidden, parts, state_in_words};
 use crate::exit::{self, Refusal};
 
@@ -80,7 +80,7 @@ impl SeenRequest {
         let state = state_in_words(self.state);
         match self.message.as_str() {
             "" => state.to_owned(),
-            message => on_lines(&format!("{state}: {message}")),
+            message => indented(&format!("{state}: {message}")),
         }
     }
 }
@@ -95,8 +95,7 @@ fn changes(action: &ActionObject) -> Vec<(String, String)> {
         lines.push(("plan".to_owned(), on_one_line(&summary.join(": "))));
     }
     for change in status.plan.iter().filter(|it| it.state != ChangeState::Planned) {
-        let text = format!("{} {}", change_state(change.state), change.message);
-        lines.push((on_one_line(change.subject()), on_one_line(text.trim_end())));
+        lines.push((on_one_line(change.subject()), progress_text(change)));
     }
     lines
 }
@@ -200,21 +199,38 @@ async fn follow(
                 waiting = read.filter(|it| it.state == ActionState::WaitingForApproval);
             }
         }
-        let ended = seen.take_if(|it| it.state.is_final());
+        let mut ended = seen.take_if(|it| it.state.is_final());
+        let note = match ended.as_mut().and_then(|it| it.action.as_deref_mut()) {
+            Some(action) => complete(client, action).await,
+            None => Ok(None),
+        };
         let Some(shown) = ended.as_ref().or(waiting.as_ref()).or(seen.as_ref()) else { continue };
         progress.show(followed, shown, out)?;
         let Some(ended) = ended else { continue };
-        if let Some(mut action) = ended.action {
-            // Nothing of a plan is printed.
-            let content = action.status.parts.as_ref().map(|it| it.content);
-            let note = match content {
-                Some(PartContent::Result) => parts::complete(client, &mut action).await?,
-                Some(PartContent::Plan) | None => None,
-            };
-            write_end(&action, note.as_deref(), out)?;
+        if let Some(action) = &ended.action {
+            write_end(action, note?.as_deref(), out)?;
         }
         return Ok(exit_code(ended.state));
     }
+}
+
+/// Adds what is printed of an Action that has ended and is in ActionParts. Returns a note if it
+/// cannot be had.
+async fn complete(
+    client: &Client,
+    action: &mut ActionObject,
+) -> Result<Option<String>, anyhow::Error> {
+    match action.status.parts.as_ref().map(|it| it.content) {
+        Some(PartContent::Result) => parts::complete(client, action).await,
+        Some(PartContent::Plan) if is_dry_run(action) => parts::complete(client, action).await,
+        Some(PartContent::Plan) | None => Ok(None),
+    }
+}
+
+/// Returns whether only the plan of an Action is made: it is printed.
+fn is_dry_run(action: &ActionObject) -> bool {
+    let reason = action.condition().map(|it| it.reason.as_str());
+    action.spec.dry_run == Some(true) || reason == Some(Reason::DryRun.as_str())
 }
 
 /// What was printed of an object.
@@ -249,6 +265,9 @@ impl Progress {
         // A person has to act on it.
         let action = seen.action.as_ref();
         let held_up = action.filter(|_| seen.state == ActionState::WaitingForApproval);
+        if let Some(action) = action.filter(|it| seen.state.is_final() && is_dry_run(it)) {
+            write_whole_plan(&action.status, out)?;
+        }
         if is_watched || held_up.is_some() || seen.state.is_final() {
             writeln!(out, "{name} {}", seen.line())?;
         }

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::retries::RetryObject;
 use super::{ListArguments, actions, argument, failed};
+use crate::commands::operator::output::list_of;
 use crate::commands::operator::unreadable::left_out;
 use crate::exit;
 use crate::process::now;
@@ -113,8 +114,8 @@ pub(super) async fn list(
         }
         format if format.is_for_people() => write_table(client, arguments, &listed, out)?,
         format => {
-            let objects: Vec<&Value> = listed.iter().map(|it| &it.object).collect();
-            format.write(&objects, out)?;
+            let objects: Vec<Value> = listed.into_iter().map(|it| it.object).collect();
+            format.write(&list_of(&objects), out)?;
         }
     }
     Ok(exit::SUCCESS.into())
@@ -142,7 +143,9 @@ async fn requests(
             }
             Err(error) => return Err(failed(error, || format!("failed to list {}s", kind.kind))),
         };
-        for object in objects {
+        for mut object in objects {
+            // kubectl prints none either.
+            object.metadata.managed_fields = None;
             found.extend(ListedRequest::read(kind, &serde_json::to_value(object)?));
         }
     }

@@ -17,7 +17,7 @@ use plimsoll_resolve::printable::on_one_line;
 
 use super::follow::{exit_code, versions};
 use super::retries::{RetryObject, read_retry};
-use super::show::{attempts_of, change_state};
+use super::show::{approval_text, attempts_of, progress_text};
 use super::{LogsArguments, actions, is_forbidden, parts, read, state_in_words};
 use crate::commands::operator::events::EVENT;
 use crate::exit;
@@ -25,22 +25,34 @@ use crate::exit;
 /// What is printed instead of events that the user may not read.
 const NO_EVENTS: &str = "You may not read events of this namespace: this is what the status has.";
 
-/// Something that happened. The order is that of the fields: of one second, the request comes
-/// first, and the end last.
+/// What the text of an event has if the plan of its Action is executed.
+const RUNNING: &str = ": Running: ";
+
+/// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct LogLine {
+    /// The second, which is printed.
     time: Timestamp,
+    /// The time as exactly as it is known.
+    exact: Timestamp,
+    /// The resourceVersion of an event; zero for what the status says.
+    revision: u64,
     rank: LogRank,
     text: String,
 }
 
 impl LogLine {
     fn new(time: Timestamp, rank: LogRank, text: impl Into<String>) -> Self {
-        Self { time: whole_seconds(time), rank, text: text.into() }
+        Self { time: whole_seconds(time), exact: time, revision: 0, rank, text: text.into() }
+    }
+
+    /// Returns the sort key. The status has whole seconds: of one, the end comes last.
+    fn order(&self) -> (Timestamp, bool, Timestamp, LogRank, u64) {
+        (self.time, self.rank == LogRank::End, self.exact, self.rank, self.revision)
     }
 }
 
-/// The order of what happened in one second.
+/// The order of what happened at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LogRank {
     Request,
@@ -53,7 +65,8 @@ enum LogRank {
 /// What is known of an object at one time.
 struct Log {
     state: ActionState,
-    lines: BTreeSet<LogLine>,
+    /// What happened, in order.
+    lines: Vec<LogLine>,
     /// Whether the user may read events.
     has_events: bool,
 }
@@ -99,7 +112,8 @@ fn print_new(
     for line in &log.lines {
         // The time of a change is that of the start until the end is known.
         let time = if line.rank == LogRank::Change { Timestamp::UNIX_EPOCH } else { line.time };
-        if printed.insert(LogLine { time, ..line.clone() }) {
+        let exact = Timestamp::UNIX_EPOCH;
+        if printed.insert(LogLine { time, exact, revision: 0, ..line.clone() }) {
             writeln!(out, "{} {}", line.time, on_one_line(&line.text))?;
         }
     }
@@ -113,7 +127,7 @@ async fn log_of(
     namespace: &str,
 ) -> Result<Log, anyhow::Error> {
     let name = &arguments.name.name;
-    let (uid, state, mut lines) = if arguments.name.kind == ACTION {
+    let (uid, state, lines) = if arguments.name.kind == ACTION {
         let mut action = read(client, namespace, name).await?;
         // Changes of a plan in parts are left out for whoever may not read these.
         parts::complete(client, &mut action).await?;
@@ -131,13 +145,25 @@ async fn log_of(
     let has_events = events.is_some();
     let of_object = |it: &&DynamicObject| it.data["regarding"]["uid"] == *uid;
     let events = events.iter().flatten().filter(of_object);
-    let events: Vec<LogLine> = events.filter_map(event_line).collect();
+    let events = events.filter_map(event_line).collect();
+    Ok(Log { state, lines: in_order(lines, events), has_events })
+}
+
+/// Returns what a status and events say, in the order in which it happened.
+fn in_order(mut lines: Vec<LogLine>, events: Vec<LogLine>) -> Vec<LogLine> {
     if !events.is_empty() {
         // They say the same, with times. Of what ended long ago there are none.
         lines.retain(|it| it.rank != LogRank::Change);
     }
+    for start in lines.iter_mut().filter(|it| it.rank == LogRank::Start) {
+        // What it waited for in the same second comes before it.
+        let of_start = |it: &&LogLine| it.time == start.time && it.text.contains(RUNNING);
+        let begun = events.iter().filter(of_start).map(|it| it.exact).min();
+        start.exact = begun.unwrap_or(start.exact);
+    }
     lines.extend(events);
-    Ok(Log { state, lines, has_events })
+    lines.sort_by_key(LogLine::order);
+    lines
 }
 
 /// Returns the line of an event; `None` if it has no time.
@@ -148,49 +174,55 @@ fn event_line(event: &DynamicObject) -> Option<LogLine> {
     let count = event.data["series"]["count"].as_i64().filter(|it| *it > 1);
     let count = count.map(|it| format!(" ({it} times)")).unwrap_or_default();
     let line = format!("{}: {}{count}", text("reason"), text("note"));
-    Some(LogLine::new(time, LogRank::Event, line))
+    let revision = event.metadata.resource_version.as_deref();
+    let revision = revision.and_then(|it| it.parse().ok()).unwrap_or_default();
+    Some(LogLine { revision, ..LogLine::new(time, LogRank::Event, line) })
 }
 
 /// Returns what the status of an Action says.
-fn action_lines(action: &ActionObject) -> BTreeSet<LogLine> {
+fn action_lines(action: &ActionObject) -> Vec<LogLine> {
     let ActionObject { spec, status, .. } = action;
     let requested = requested(spec.requester.as_ref(), &spec.action_class);
-    let mut lines = BTreeSet::from([LogLine::new(action.created, LogRank::Request, requested)]);
+    let mut lines = vec![LogLine::new(action.created, LogRank::Request, requested)];
+    // An approval has no time of its own: it is named where the plan begins, or else at the end.
+    let mut approval = approval_text(action).map(|it| format!(" (plan approved {it})"));
     if let Some(time) = status.start_time {
         let plan = match status.plan_summary.as_str() {
             "" => String::new(),
             summary => format!(": {summary}"),
         };
-        lines.insert(LogLine::new(time, LogRank::Start, format!("started{plan}")));
+        let approval = approval.take().unwrap_or_default();
+        lines.push(LogLine::new(time, LogRank::Start, format!("started{plan}{approval}")));
         // Changes have no times of their own.
         let time = status.completion_time.unwrap_or(time);
         let begun = status.plan.iter().filter(|it| it.state != ChangeState::Planned);
         lines.extend(begun.map(|it| {
-            let text = format!("{}: {} {}", it.subject(), change_state(it.state), it.message);
-            LogLine::new(time, LogRank::Change, text.trim_end())
+            let text = format!("{}: {}", it.subject(), progress_text(it));
+            LogLine::new(time, LogRank::Change, text)
         }));
     }
     let succeeded = status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED);
     if let Some(time) = status.completion_time {
-        let message = succeeded.map(|it| it.message.as_str());
-        lines.insert(LogLine::new(time, LogRank::End, ended(status.state, message)));
+        let ended = ended(status.state, succeeded.map(|it| it.message.as_str()));
+        let approval = approval.unwrap_or_default();
+        lines.push(LogLine::new(time, LogRank::End, format!("{ended}{approval}")));
     }
     lines
 }
 
 /// Returns what the status of a RetryAction and those of its attempts say.
-fn retry_lines(retry: &RetryObject, attempts: &[ActionObject]) -> BTreeSet<LogLine> {
+fn retry_lines(retry: &RetryObject, attempts: &[ActionObject]) -> Vec<LogLine> {
     let spec = &retry.spec;
     let requested = requested(spec.requester.as_ref(), &spec.template.action_class);
-    let mut lines = BTreeSet::from([LogLine::new(retry.created, LogRank::Request, requested)]);
+    let mut lines = vec![LogLine::new(retry.created, LogRank::Request, requested)];
     for attempt in attempts {
         let ActionObject { name, created, status, .. } = attempt;
-        lines.insert(LogLine::new(*created, LogRank::Start, format!("attempt {name} began")));
+        lines.push(LogLine::new(*created, LogRank::Start, format!("attempt {name} began")));
         if let Some(time) = status.completion_time {
             let succeeded = status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED);
             let message = succeeded.map(|it| it.message.as_str());
             let text = format!("attempt {name} {}", ended(status.state, message));
-            lines.insert(LogLine::new(time, LogRank::Event, text));
+            lines.push(LogLine::new(time, LogRank::Event, text));
         }
     }
     let succeeded = retry.succeeded();
@@ -200,7 +232,7 @@ fn retry_lines(retry: &RetryObject, attempts: &[ActionObject]) -> BTreeSet<LogLi
     });
     if let Some(time) = ended_at {
         let message = succeeded.map(|it| it.message.as_str());
-        lines.insert(LogLine::new(time, LogRank::End, ended(retry.state(), message)));
+        lines.push(LogLine::new(time, LogRank::End, ended(retry.state(), message)));
     }
     lines
 }
@@ -222,7 +254,8 @@ fn ended(state: ActionState, message: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::olm::action::{ActionSpec, ActionStatus, PlannedChange};
+    use plimsoll_api::olm::action::{ActionApproval, ActionSpec, ActionStatus, PlannedChange};
+    use serde_json::json;
 
     use super::*;
 
@@ -246,6 +279,7 @@ mod tests {
                     username: "alice".to_owned(),
                     groups: Vec::new(),
                 }),
+                approval: Some(ActionApproval { plan: String::new(), approver: "bob".to_owned() }),
                 ..ActionSpec::default()
             },
             status: ActionStatus {
@@ -258,16 +292,57 @@ mod tests {
             },
             ..ActionObject::default()
         };
-        let lines = action_lines(&action);
+        let lines = in_order(action_lines(&action), Vec::new());
         let texts: Vec<String> =
             lines.iter().map(|it| format!("{} {}", it.time.as_second(), it.text)).collect();
         assert_eq!(
             texts,
             [
                 "10 requested by alice: operator-install",
-                "10 started: 2 to create",
-                "12 foo: done foo is installed",
+                "10 started: 2 to create (plan approved by bob)",
+                "12 foo: done (foo is installed)",
                 "12 ended: it has succeeded",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_happened_in_one_second_is_in_order() {
+        let event = |time: &str, revision: &str, note: &str| {
+            let event = json!({
+                "metadata": { "name": revision, "resourceVersion": revision },
+                "eventTime": format!("1970-01-01T00:00:{time}Z"),
+                "reason": "A", "note": note,
+            });
+            let event: DynamicObject = serde_json::from_value(event).expect("an event");
+            event_line(&event).expect("it has a time")
+        };
+        let status = vec![
+            LogLine::new(time(10), LogRank::Request, "requested"),
+            LogLine::new(time(10), LogRank::Start, "started"),
+            LogLine::new(time(12), LogRank::Change, "foo: done"),
+            LogLine::new(time(12), LogRank::End, "ended"),
+        ];
+        let events = vec![
+            event("10.300000", "9", "Running: creates Operator foo"),
+            event("10.300000", "10", "Running: creates Operator bar"),
+            event("10.200000", "8", "Running: the plan is executed"),
+            event("10.100000", "7", "Pending: waits for another Action"),
+            event("12.900000", "12", "Succeeded: both are installed"),
+        ];
+        let lines = in_order(status, events);
+        let texts: Vec<&str> = lines.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "requested",
+                "A: Pending: waits for another Action",
+                "started",
+                "A: Running: the plan is executed",
+                "A: Running: creates Operator foo",
+                "A: Running: creates Operator bar",
+                "A: Succeeded: both are installed",
+                "ended",
             ]
         );
     }

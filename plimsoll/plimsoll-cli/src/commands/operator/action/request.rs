@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{DynamicObject, ListParams, PostParams};
-use kube::{Api, Client};
+use kube::{Api, Client, Error};
 use plimsoll_api::olm::action::{ActionClassSpec, ActionRequester, ActionState};
 use plimsoll_api::{ACTION, ACTION_CLASS, ApiKind, CRON_ACTION, RETRY_ACTION};
 use plimsoll_operators::actions::attributes::NamedClass;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::attributes::{require_valid, seconds, spec_of};
 use super::follow::{FollowedRequest, wait};
 use super::retries::read_retry;
+use super::values::as_setting;
 use super::{
     NamespaceArguments, RequestOptions, RetryArguments, RunArguments, TrialStrategy, actions,
     failed, get, is_forbidden, read, state_in_words,
@@ -180,8 +181,11 @@ async fn create(
     let parameters =
         PostParams { dry_run: is_checked, field_manager: Some(FIELD_MANAGER.to_owned()) };
     let created = actions(client, &namespace, kind).create(&parameters, &object).await;
-    let created =
-        created.map_err(|error| failed(error, || format!("failed to create the {}", kind.kind)))?;
+    let mut created = created.map_err(|error| {
+        failed(in_words_of_options(error), || format!("failed to create the {}", kind.kind))
+    })?;
+    // kubectl prints none either.
+    created.metadata.managed_fields = None;
     let name = created.metadata.name.clone().unwrap_or_default();
     let is_for_people = format.is_for_people();
     if is_for_people {
@@ -202,6 +206,18 @@ async fn create(
     let code = wait(client, &followed, options.wait.timeout, &mut io::sink()).await?;
     format.write_about(kind, &get(client, &namespace, kind, &name).await?, out)?;
     Ok(code)
+}
+
+/// Returns an error that says what to write on the command line, where that of the API server says
+/// what to write in a manifest.
+fn in_words_of_options(error: Error) -> Error {
+    match error {
+        Error::Api(mut status) => {
+            status.message = as_setting(&status.message);
+            Error::Api(status)
+        }
+        other => other,
+    }
 }
 
 /// Runs `plimsoll operator action retry`.

@@ -9,7 +9,8 @@ use kube::Client;
 use kube::api::ListParams;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
-    ActionRequester, ActionState, ActionStatus, ChangeState, FailureDetails, PlannedChange,
+    ActionApproval, ActionRequester, ActionState, ActionStatus, ChangeState, FailureDetails,
+    PlannedChange,
 };
 use plimsoll_api::{ACTION, RETRY_ACTION, whole_seconds};
 use plimsoll_operators::actions::attributes::given;
@@ -97,6 +98,9 @@ fn write_heading(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyho
     writeln!(out, "Action {namespace}/{name} {}", state_in_words(status.state))?;
     writeln!(out, "Class:     {}", on_one_line(&spec.action_class))?;
     writeln!(out, "Requester: {}", requester_text(requester))?;
+    if let Some(approval) = approval_text(action) {
+        writeln!(out, "Approved:  {approval}")?;
+    }
     write_times(action.created, status.start_time, status.completion_time, out)?;
     if status.attempts > 1 {
         writeln!(out, "Begun:     {} times", status.attempts)?;
@@ -114,6 +118,18 @@ pub(super) fn requester_text(requester: Option<&ActionRequester>) -> String {
         true => on_one_line(username),
         false => on_one_line(&format!("{username} of {}", groups.join(", "))),
     }
+}
+
+/// Returns who approved the plan of an Action, and which plan if it is another one than that of the
+/// status; `None` without an approval.
+pub(super) fn approval_text(action: &ActionObject) -> Option<String> {
+    let ActionApproval { plan, approver } = action.spec.approval.as_ref()?;
+    let digest = &action.status.plan_digest;
+    let text = match digest.is_empty() || plan == digest {
+        true => format!("by {approver}"),
+        false => format!("by {approver}, but another plan: {plan}"),
+    };
+    Some(on_one_line(&text))
 }
 
 fn write_times(
@@ -146,13 +162,17 @@ fn write_attributes(status: &ActionStatus, out: &mut dyn Write) -> Result<(), an
     for it in &status.policies {
         let fate = if it.allowed { "allowed" } else { "denied" };
         let policy = if it.policy.is_empty() { "permissions" } else { &it.policy };
-        writeln!(out, "  {policy} ({}): {fate}: {}", it.mode, on_one_line(&it.message))?;
+        let line = format!("{policy} ({}): {fate}: {}", it.mode, it.message);
+        writeln!(out, "  {}", on_one_line(&line))?;
     }
     Ok(())
 }
 
 /// Writes the plan with the dependencies that it creates and what one should know of it.
-fn write_whole_plan(status: &ActionStatus, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+pub(super) fn write_whole_plan(
+    status: &ActionStatus,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
     if !status.plan.is_empty() {
         let summary = match status.plan_summary.as_str() {
             "" => String::new(),
@@ -211,11 +231,17 @@ fn write_conditions(
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     for condition in conditions {
-        let MetaCondition { type_, reason, .. } = condition;
-        let (status, message) = (condition.status.as_str(), on_lines(&condition.message));
-        writeln!(out, "{type_} is {status} ({reason}): {message}")?;
+        let MetaCondition { type_, status, reason, message, .. } = condition;
+        let text = format!("{type_} is {} ({reason}): {message}", status.as_str());
+        writeln!(out, "{}", indented(&text))?;
     }
     Ok(())
+}
+
+/// Returns a text whose lines after the first one are indented, so that none looks like a line of
+/// the program.
+pub(super) fn indented(text: &str) -> String {
+    on_lines(text.trim_end()).replace('\n', "\n    ")
 }
 
 /// Writes the command that goes on.
@@ -253,8 +279,17 @@ pub(super) fn write_end(
     }
 }
 
+/// Returns how far a change is, with its message.
+pub(super) fn progress_text(change: &PlannedChange) -> String {
+    let state = change_state(change.state);
+    match change.message.as_str() {
+        "" => state.to_owned(),
+        message => on_one_line(&format!("{state} ({message})")),
+    }
+}
+
 /// Returns how far a change is, in words.
-pub(super) fn change_state(state: ChangeState) -> &'static str {
+fn change_state(state: ChangeState) -> &'static str {
     match state {
         ChangeState::Planned => "planned",
         ChangeState::Writing => "being requested",
@@ -278,13 +313,8 @@ pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<
             (before, after) => format!(" {} to {}", text(before), text(after)),
         };
         let dependency = if it.dependency { ", a dependency" } else { "" };
-        let state = change_state(it.state);
-        let line = format!("{:?} {}{versions}{dependency}: {state}", it.operation, it.subject());
-        write!(out, "  {}", on_one_line(&line))?;
-        match it.message.as_str() {
-            "" => writeln!(out)?,
-            message => writeln!(out, " ({})", on_one_line(message))?,
-        }
+        let line = format!("{:?} {}{versions}{dependency}", it.operation, it.subject());
+        writeln!(out, "  {}: {}", on_one_line(&line), progress_text(it))?;
         for workload in &it.workloads {
             let kind = on_one_line(&workload.kind);
             writeln!(out, "    {} {kind} go with it", workload.count)?;
@@ -352,4 +382,46 @@ fn write_retry(
         writeln!(out, "Request it again with `operator action retry {argument} -n {namespace}`")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::ConditionStatus;
+    use plimsoll_api::olm::action::ActionSpec;
+
+    use super::*;
+
+    #[test]
+    fn a_message_looks_like_no_other_line() {
+        let condition = MetaCondition {
+            type_: "ActionSucceeded".to_owned(),
+            status: ConditionStatus::False,
+            observed_generation: None,
+            last_transition_time: Timestamp::UNIX_EPOCH,
+            reason: "ConstraintsUnmet".to_owned(),
+            message: "no\nActionSucceeded is True (ActionSucceeded): all done\r\n".to_owned(),
+        };
+        let mut out = Vec::new();
+        write_conditions(&[condition], &mut out).expect("it is written");
+        let expected = "ActionSucceeded is False (ConstraintsUnmet): no\n    \
+                        ActionSucceeded is True (ActionSucceeded): all done\n";
+        assert_eq!(String::from_utf8(out).expect("it is text"), expected);
+    }
+
+    #[test]
+    fn an_approval_says_whose_it_is_and_whether_it_is_of_the_plan() {
+        let check = |digest: &str, expected: &str| {
+            let approval = ActionApproval { plan: "sha256:a".into(), approver: "bob\n".into() };
+            let action = ActionObject {
+                spec: ActionSpec { approval: Some(approval), ..ActionSpec::default() },
+                status: ActionStatus { plan_digest: digest.into(), ..ActionStatus::default() },
+                ..ActionObject::default()
+            };
+            assert_eq!(approval_text(&action).as_deref(), Some(expected), "{digest}");
+        };
+        check("", "by bob\\n");
+        check("sha256:a", "by bob\\n");
+        check("sha256:b", "by bob\\n, but another plan: sha256:a");
+        assert_eq!(approval_text(&ActionObject::default()), None);
+    }
 }

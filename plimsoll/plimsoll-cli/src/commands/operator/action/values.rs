@@ -119,6 +119,12 @@ pub(super) fn split(text: &str, separator: char) -> Vec<String> {
     parts
 }
 
+/// Returns a sentence that says what to write in a manifest, with what to write on the command line
+/// instead.
+pub(super) fn as_setting(sentence: &str) -> String {
+    sentence.replace("write a list, such as [foo]", "write a list, such as {foo}")
+}
+
 /// Returns the schema of a field.
 ///
 /// # Errors
@@ -206,6 +212,14 @@ mod tests {
         check("{a}", objects, "write JSON, such as '[{");
         let modes = json!({ "type": "string", "enum": ["orphan", "delete"] });
         check("delet", modes, "write one of orphan, delete, did you mean `delete`?");
+    }
+
+    #[test]
+    fn what_to_write_in_a_manifest_is_said_as_a_setting() {
+        assert_eq!(
+            as_setting("spec.parameters.tags is \"a\": write a list, such as [foo]"),
+            "spec.parameters.tags is \"a\": write a list, such as {foo}"
+        );
     }
 
     #[test]

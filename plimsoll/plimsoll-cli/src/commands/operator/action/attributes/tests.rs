@@ -73,6 +73,8 @@ fn what_is_set_has_the_types_of_the_class() {
         json!({ "deadline": "3600s", "ttlAfterFinished": "172800s", "dryRun": false }),
     );
     check("paint --ttl 10m", json!({ "ttlAfterFinished": "600s" }));
+    check("paint --set ttlAfterFinished=0s", json!({ "ttlAfterFinished": "0s" }));
+    check("paint --deadline 1s", json!({ "deadline": "1s" }));
     check(
         "paint --set cascade=true --set note=true",
         json!({ "parameters": { "cascade": true, "note": "true" } }),
@@ -155,8 +157,23 @@ fn what_the_class_does_not_have_is_refused_with_what_to_write() {
         "paint --set deadline=100ms",
         "`--set deadline=100ms`: `100ms` has a part of a second; use whole seconds, such as 90s",
     );
+    check(
+        "paint --set deadline=1y",
+        "`--set deadline=1y`: `1y` is not a duration; use units, such as 90s, 40m, 1h30m or 2d",
+    );
+    check("paint --set deadline=-5s", "`--set deadline=-5s`: the duration `-5s` is negative");
+    check("paint --set deadline=0s", "`--set deadline=0s`: `0s` is too short: write at least 1s");
     check("single foo bar", "class single takes one package: request an Action for each");
     check("none foo bar", "class none takes no packages");
+}
+
+#[test]
+fn a_time_zone_is_that_of_a_schedule() {
+    let read = |line: &str| CommandLine::try_parse_from(line.split(' ')).is_ok();
+    assert!(read("run paint --schedule @weekly --time-zone Europe/Madrid"));
+    for option in ["", " --watch", " --timeout 1m", " --ttl 1h", " --retry 2", " --no-wait"] {
+        assert!(!read(&format!("run paint --time-zone Europe/Madrid{option}")), "{option}");
+    }
 }
 
 #[test]
