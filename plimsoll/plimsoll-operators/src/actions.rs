@@ -70,6 +70,9 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
+/// The maximum length of a text in a status, such as the message of a condition, in bytes. Kubernetes accepts 32 KiB,
+/// and the status has many of them.
+const TEXT_LENGTH_MAX: usize = 4 * 1024;
 /// The maximum length of the name of a created object, which is that of a label value.
 const NAME_LENGTH_MAX: usize = 63;
 /// The characters of name suffixes: no vowels, so that they form no words.
@@ -114,6 +117,14 @@ pub fn name_after_collisions(name: &str, uid: &str, collisions: u32) -> String {
 fn with_room(name: &str, length: usize) -> String {
     let end = name.len().min(NAME_LENGTH_MAX - length);
     name.get(..end).unwrap_or(name).trim_end_matches(['-', '.']).to_owned()
+}
+
+/// Truncates a text to about a number of bytes; one that is truncated ends with `…`.
+fn cut(text: &str, length_max: usize) -> String {
+    match text.len() <= length_max {
+        true => text.to_owned(),
+        false => format!("{}…", &text[..text.floor_char_boundary(length_max)]),
+    }
 }
 
 /// Joins texts to an enumeration: `a, b and c`.

@@ -97,6 +97,8 @@ pub(super) struct ControlLoop {
     listed: BTreeSet<&'static str>,
     /// The Actions whose status could not be written: the API server still has an earlier one.
     unsaved: BTreeSet<NamespacedName>,
+    /// How often in a row the API server has refused the status of an Action.
+    refusals: BTreeMap<NamespacedName, u32>,
     /// The Actions that this controller executes, by their uid, and `status.attempts` of each since
     /// then. A higher number there says that another controller has continued it.
     executed: BTreeMap<String, u32>,
@@ -186,6 +188,7 @@ impl ControlLoop {
             release: None,
             listed: BTreeSet::new(),
             unsaved: BTreeSet::new(),
+            refusals: BTreeMap::new(),
             executed: BTreeMap::new(),
             undeleted: FailedDeletions::default(),
             queue: WorkQueue::new(now),
@@ -299,7 +302,7 @@ mod tests {
     use http_body_util::{BodyExt as _, Full};
     use jiff::Timestamp;
     use kube::client::Body;
-    use plimsoll_api::olm::action::PlannedChange;
+    use plimsoll_api::olm::action::{ACTION_FINALIZER, PlannedChange};
     use plimsoll_api::{CRON_ACTION, OPERATOR, RETRY_ACTION};
     use serde_json::{Value, json};
 
@@ -451,6 +454,86 @@ mod tests {
             controller.queue.forget(&WorkItem::Generator(CRON_ACTION.kind, often_id));
             let wake_at = controller.queue.wake_at(Timestamp::UNIX_EPOCH);
             assert_eq!(wake_at.is_some(), !exists, "{exists}");
+        }
+    }
+
+    /// Answers as an API server that has room for the status of an Action that has failed alone.
+    async fn nearly_full(request: Request<Body>) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::PATCH {
+            return std::future::pending().await;
+        }
+        let body = body.collect().await.expect("a body").to_bytes();
+        let patch: Value = serde_json::from_slice(&body).expect("a patch");
+        let status = &patch[1]["value"];
+        let metadata =
+            json!({ "namespace": "a", "name": "one", "uid": "1", "resourceVersion": "2" });
+        let (code, answer) = match status["state"] == "Failed" {
+            true => (
+                200_u16,
+                json!({
+                    "apiVersion": ACTION.api_version(), "kind": ACTION.kind, "metadata": metadata,
+                    "spec": { "actionClass": "resolution" }, "status": status,
+                }),
+            ),
+            false => (
+                413,
+                json!({
+                    "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 413,
+                    "reason": "RequestEntityTooLarge", "message": "it is too large",
+                }),
+            ),
+        };
+        let answer = Full::new(Bytes::from(answer.to_string()));
+        Ok(Response::builder().status(code).body(answer).expect("an answer"))
+    }
+
+    #[tokio::test]
+    async fn an_action_whose_status_is_refused_again_fails_with_the_least_one() {
+        let service = tower::service_fn(nearly_full);
+        let mut controller = controller(Client::new(service, "default"));
+        let one = id("a", "one");
+        show(&mut controller, "a", 1, &Value::Null);
+        controller.act(&one).await;
+        assert_eq!(controller.refusals.get(&one), Some(&1), "it may have been by mistake");
+        assert!(!controller.ended.has(&one, "1"));
+        controller.act(&one).await;
+        assert!(controller.ended.has(&one, "1"), "it has failed");
+        assert_eq!(controller.counts.states().get("Failed"), Some(&1));
+        assert!(controller.refusals.is_empty(), "another one of its name is not refused yet");
+    }
+
+    /// Answers as an API server that carries out patches, and answers nothing else.
+    async fn patched(
+        request: Request<Body>,
+        patches: mpsc::UnboundedSender<Value>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::PATCH {
+            return std::future::pending().await;
+        }
+        let body = body.collect().await.expect("a body").to_bytes();
+        patches.send(serde_json::from_slice(&body).expect("a patch")).expect("it is received");
+        let answer = Full::new(Bytes::from(often("2", &Value::Null).to_string()));
+        Ok(Response::builder().status(200).body(answer).expect("an answer"))
+    }
+
+    #[tokio::test]
+    async fn a_finalizer_of_actions_does_not_hold_up_the_deletion_of_what_makes_them() {
+        for (deleted, is_removed) in [(json!("2026-01-01T00:00:00Z"), true), (Value::Null, false)] {
+            let (sender, mut patches) = mpsc::unbounded_channel();
+            let service =
+                tower::service_fn(move |request: Request<Body>| patched(request, sender.clone()));
+            let mut controller = controller(Client::new(service, "default"));
+            let often_id = id("a", "often");
+            let mut object = often("1", &Value::Null);
+            object["spec"]["suspend"] = json!(true);
+            object["metadata"]["deletionTimestamp"] = deleted;
+            object["metadata"]["finalizers"] = json!(["example.com/mine", ACTION_FINALIZER]);
+            controller.generator_observed(CRON_ACTION, often_id.clone(), Some(&object));
+            controller.generate(CRON_ACTION.kind, &often_id).await;
+            let patch = patches.try_recv().ok().map(|it: Value| it[1]["value"].clone());
+            assert_eq!(patch, is_removed.then(|| json!(["example.com/mine"])));
         }
     }
 

@@ -7,8 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{
-    ActionRequester, ActionSpec, CronActionSpec, CronActionStatus, EventActionSpec,
-    EventActionStatus, EventSourceKind, OWNER_LABEL, RetryActionSpec, RetryActionStatus,
+    ACTION_FINALIZER, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
+    EventActionSpec, EventActionStatus, EventSourceKind, OWNER_LABEL, RetryActionSpec,
+    RetryActionStatus,
 };
 use plimsoll_api::{
     ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR, RETRY_ACTION,
@@ -52,6 +53,7 @@ pub(super) struct ActionGenerator {
     generation: i64,
     /// Whether its deletion has begun: then nothing is made any more.
     is_deleted: bool,
+    finalizers: Vec<String>,
     content: Content,
 }
 
@@ -112,9 +114,18 @@ impl ActionGenerator {
             created: text(&metadata["creationTimestamp"]).parse().unwrap_or_default(),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             is_deleted: metadata["deletionTimestamp"].is_string(),
+            finalizers: Vec::deserialize(&metadata["finalizers"]).unwrap_or_default(),
             selection,
             content,
         })
+    }
+
+    /// Returns the finalizers to keep of an object that is being deleted and has ours, which is for
+    /// Actions alone; `None` for any other.
+    pub(super) fn kept_finalizers(&self) -> Option<Vec<String>> {
+        let has_ours = self.finalizers.iter().any(|it| it == ACTION_FINALIZER);
+        let others = || self.finalizers.iter().filter(|it| *it != ACTION_FINALIZER).cloned();
+        (self.is_deleted && has_ours).then(|| others().collect())
     }
 
     /// Returns whether it is an EventAction for changes of a kind.

@@ -30,6 +30,8 @@ const UID_LABEL: &str = "olm.io/action-uid";
 const NAME_LENGTH_MAX: usize = 200;
 /// The maximum length of the name of an object, in bytes.
 const OBJECT_NAME_LENGTH_MAX: usize = 253;
+/// What API servers answer, with the code 500, if an object is too large for their storage.
+const TOO_LARGE: [&str; 2] = ["etcdserver: request is too large", "message larger than max"];
 /// The number of digits of the digest in the names of parts.
 const DIGITS: usize = 8;
 /// The maximum length of the message of a change whose plan is in parts, in bytes.
@@ -276,7 +278,9 @@ fn is_whole(status: &ActionStatus) -> bool {
 
 /// Returns whether a write that failed fails again, whenever it is tried.
 pub(super) fn is_lasting(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 413 | 422))
+    let kube::Error::Api(status) = error else { return false };
+    matches!(status.code, 400 | 403 | 413 | 422)
+        || TOO_LARGE.iter().any(|it| status.message.contains(it))
 }
 
 /// Returns whether the API server answered a request that failed: others may succeed.
@@ -425,6 +429,22 @@ mod tests {
         check("One-0", false);
         check(&"x".repeat(253), true);
         check(&"x".repeat(254), false);
+    }
+
+    #[test]
+    fn what_is_too_large_stays_so() {
+        let check = |code: u16, message: &str, expected: bool| {
+            let message = message.to_owned();
+            let status = kube::core::Status { code, message, ..kube::core::Status::default() };
+            assert_eq!(is_lasting(&kube::Error::Api(status.boxed())), expected, "{code}");
+        };
+        check(500, "etcdserver: request is too large", true);
+        check(500, "trying to send message larger than max (3 vs. 2)", true);
+        check(413, "", true);
+        check(422, "status.plan: Invalid value", true);
+        check(403, "ValidatingAdmissionPolicy denied the request", true);
+        check(500, "etcdserver: leader changed", false);
+        check(409, "the object has been modified", false);
     }
 
     #[test]

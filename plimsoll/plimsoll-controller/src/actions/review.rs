@@ -35,6 +35,9 @@ pub(super) async fn review(
     rules: watch::Receiver<AdmissionRules>,
     request: AdmissionRequest,
 ) -> Decision {
+    if let Some(refused) = too_long(&request) {
+        return refused;
+    }
     let AdmissionRules { classes, active } = rules.borrow().clone();
     if classes.is_empty() && request.is_guarded {
         return unavailable("the ActionClasses are not read yet".to_owned());
@@ -77,6 +80,17 @@ pub(super) async fn review(
         audit: decided.collect(),
         message: verdict.granted.err().map(|it| it.message).unwrap_or_default(),
     }
+}
+
+/// Denies a request for an Action whose spec is too long, whatever its class and whoever sends it:
+/// every decision would copy it. `None` if it is not.
+fn too_long(request: &AdmissionRequest) -> Option<Decision> {
+    let failure = check::length_failure(&request.action)?;
+    let message = match request.kind == ACTION.kind {
+        true => failure.message,
+        false => failure.message.replacen("spec", "spec.template", 1),
+    };
+    Some(Decision { denial: Denial::Invalid, message, ..Decision::default() })
 }
 
 /// Returns everything that is wrong with a request, whoever sends it. Nothing is said about what is
@@ -124,6 +138,7 @@ mod tests {
 
     use plimsoll_api::CRON_ACTION;
     use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
+    use serde_json::json;
 
     use super::*;
 
@@ -167,6 +182,27 @@ mod tests {
         assert_eq!(problems(&request, &class).len(), 1);
         request.user.username = "robot".to_owned();
         assert!(problems(&request, &class).is_empty());
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_refused_whoever_sends_it() {
+        let request = |kind: &str, length: usize| AdmissionRequest {
+            kind: kind.to_owned(),
+            action: ActionSpec {
+                parameters: Some(json!({ "note": "x".repeat(length) })),
+                ..ActionSpec::default()
+            },
+            ..AdmissionRequest::default()
+        };
+        let refused = |kind: &str, length: usize| {
+            let decision = too_long(&request(kind, length))?;
+            assert_eq!((decision.allowed, decision.denial), (false, Denial::Invalid));
+            Some(decision.message)
+        };
+        assert_eq!(refused(ACTION.kind, 200 * 1024), None);
+        let says = |field: &str| Some(format!("{field} is longer than 256 KiB"));
+        assert_eq!(refused(ACTION.kind, 256 * 1024), says("spec"));
+        assert_eq!(refused("RetryAction", 256 * 1024), says("spec.template"));
     }
 
     #[test]

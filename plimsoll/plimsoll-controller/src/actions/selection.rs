@@ -9,6 +9,7 @@ use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Client};
 use plimsoll_api::NamespacedName;
 use plimsoll_api::olm::action::SelectedObjects;
+use plimsoll_operators::actions::triggers::selector_problem;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use tokio::task::JoinSet;
@@ -124,6 +125,11 @@ async fn watch<T>(
     relay: Relay<T>,
 ) {
     let sender = &relay.sender;
+    if let Some(problem) = selector_problem(&selection.objects.selector) {
+        // Another selector has a watch of its own. Without a receiver, there is nothing to do.
+        let _ = sender.send(observed(SelectionChange::Unavailable(problem))).await;
+        return;
+    }
     while !sender.is_closed() && !relay.restored.is_cancelled() {
         let problem = match served(&client, &selection.objects).await {
             Ok(served) => {

@@ -25,9 +25,9 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
         (ACTION_PART, &["create", "delete"]),
         (ACTION_CLASS, &WRITE),
         (ACTION_POLICY, &[]),
-        (RETRY_ACTION, &["delete"]),
-        (CRON_ACTION, &[]),
-        (EVENT_ACTION, &[]),
+        (RETRY_ACTION, &["patch", "delete"]),
+        (CRON_ACTION, &["patch"]),
+        (EVENT_ACTION, &["patch"]),
     ] {
         needs.add(kind.group, kind.plural, &READ);
         needs.add(kind.group, kind.plural, verbs);

@@ -6,6 +6,8 @@ use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, EffectiveAttribute}
 use plimsoll_api::olm::policy::PolicyRules;
 use serde_json::{Value, json};
 
+use super::cut;
+
 /// The controller name of the classes that this program serves.
 pub const CONTROLLER: &str = "olm.io/plimsoll";
 /// The prefix of the names of parameters.
@@ -22,6 +24,10 @@ pub const ATTRIBUTES: [&str; 7] = [
 ];
 /// Those of them that are true or false; the others are texts.
 pub const FLAGS: [&str; 3] = ["installDependencies", "ensureConstraintSatisfiability", "dryRun"];
+/// The maximum number of attributes that a status lists.
+const LISTED_MAX: usize = 100;
+/// The maximum length of a value that a status lists, in bytes. Of a longer one it has the beginning.
+const VALUE_LENGTH_MAX: usize = 1024;
 /// The parameters of our classes that are another spelling of an attribute: they are true where it is false.
 pub(super) const SPELLINGS: [(&str, &str); 2] = [
     ("parameters.force", "ensureConstraintSatisfiability"),
@@ -122,15 +128,31 @@ impl EffectiveAction {
         self.get(name) == Some(&Value::Bool(true))
     }
 
-    /// Returns the attributes as a status lists them.
-    pub fn listed(&self) -> Vec<EffectiveAttribute> {
-        let listed = self.attributes.iter().map(|(name, (value, set_by))| EffectiveAttribute {
+    /// Returns the attributes with their values as texts.
+    pub(super) fn texts_of_all(&self) -> Vec<EffectiveAttribute> {
+        let all = self.attributes.iter().map(|(name, (value, set_by))| EffectiveAttribute {
             name: name.clone(),
             value: text(value),
             set_by: set_by.clone(),
         });
-        listed.collect()
+        all.collect()
     }
+
+    /// Returns the attributes as a status lists them: of many the first ones, and of long values the beginnings.
+    pub fn listed(&self) -> Vec<EffectiveAttribute> {
+        let mut listed = self.texts_of_all();
+        listed.truncate(LISTED_MAX);
+        for it in &mut listed {
+            it.name = cut(&it.name, VALUE_LENGTH_MAX);
+            it.value = cut(&it.value, VALUE_LENGTH_MAX);
+        }
+        listed
+    }
+}
+
+/// Returns whether a status lists its attributes as they are, and not the first ones or the beginnings of values.
+pub(super) fn is_complete(listed: &[EffectiveAttribute]) -> bool {
+    listed.len() < LISTED_MAX && listed.iter().all(|it| it.value.len() < VALUE_LENGTH_MAX)
 }
 
 /// Returns a value as text: a string as it is, any other value as JSON.

@@ -6,8 +6,8 @@ use plimsoll_api::olm::action::{ActionSpec, ActionStatus, EffectiveAttribute};
 use semver::Version;
 use serde_json::Value;
 
-use super::attributes::{EffectiveAction, NamedClass, given, text};
-use super::check::effective;
+use super::attributes::{EffectiveAction, NamedClass, given, is_complete, text};
+use super::check::{effective, length_failure};
 use super::files::built_in_classes;
 use super::planning::{
     AUTOREMOVE, CAPABILITY_ENABLE, DELETE, INSTALL, RELEASE_UPDATE, RESOLUTION, UPDATE,
@@ -20,7 +20,7 @@ const PLAIN: &str = "-_./:=@,+%";
 /// Returns the command line that does by hand what an Action does; empty for a class that this program does not
 /// have, and for attributes with characters that are not printed.
 pub fn command(action: &EffectiveAction) -> String {
-    line(&action.class, &action.listed())
+    line(&action.class, &action.texts_of_all())
 }
 
 /// Returns the command line that does by hand what an Action of a class does: for a class that this program does
@@ -31,10 +31,13 @@ pub fn command_in(class: &NamedClass, action: &EffectiveAction) -> String {
 }
 
 /// Returns the command line that does by hand what an Action does, by its effective attributes, else by its spec;
-/// empty for a class that this program does not have.
+/// empty for a class that this program does not have, and for attributes that are too long for a status.
 pub fn command_of(spec: &ActionSpec, status: &ActionStatus) -> String {
     let classes = built_in_classes();
     let Some(class) = NamedClass::find(&classes, &spec.action_class) else { return String::new() };
+    if length_failure(spec).is_some() || !is_complete(&status.effective_spec) {
+        return String::new();
+    }
     if !status.effective_spec.is_empty() {
         return line(&class.name, &status.effective_spec);
     }

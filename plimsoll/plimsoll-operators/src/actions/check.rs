@@ -2,7 +2,10 @@
 //! Each message names the field and says what to write.
 
 mod parameters;
+mod problem_list;
 mod values;
+
+use std::io::{self, Write};
 
 use k8s_cel::{Environment, Type};
 use plimsoll_api::olm::action::{ActionPreconditions, ActionSpec, MaintenanceWindow};
@@ -18,7 +21,13 @@ use super::attributes::{
 use super::schedule::Schedule;
 use super::{ActionFailure, enumerated};
 
+use self::problem_list::Problems;
+
 pub(super) use self::parameters::problems as parameter_problems;
+
+/// The maximum length of the spec of an Action as JSON, in bytes. It is stored with the status, and each decision
+/// copies it.
+const SPEC_BYTES_MAX: usize = 256 * 1024;
 
 /// Returns the effective attributes: those of the Action, else of the policy that grants it, else of the
 /// class.
@@ -31,8 +40,11 @@ pub fn effective(
     class: &NamedClass,
     policy: Option<(&str, &PolicyRules)>,
 ) -> Result<EffectiveAction, ActionFailure> {
+    if let Some(failure) = length_failure(spec) {
+        return Err(failure);
+    }
     let attributes = merged(spec, class, policy);
-    let problems = problems(spec, class, &attributes);
+    let problems = problems(spec, class, &attributes).listed();
     if !problems.is_empty() {
         return Err(ActionFailure::new(Reason::InvalidAction, problems.join("; ")));
     }
@@ -40,10 +52,36 @@ pub fn effective(
 }
 
 /// Returns a failure for each thing that is wrong with a request, whatever is in the cluster. What a policy gives
-/// by default counts as missing here.
+/// by default counts as missing here. Of many, the last one says how many others there are.
 pub fn request(spec: &ActionSpec, class: &NamedClass) -> Vec<ActionFailure> {
-    let problems = problems(spec, class, &merged(spec, class, None)).into_iter();
+    if let Some(failure) = length_failure(spec) {
+        return vec![failure];
+    }
+    let problems = problems(spec, class, &merged(spec, class, None)).listed().into_iter();
     problems.map(|it| ActionFailure::new(Reason::InvalidAction, it)).collect()
+}
+
+/// Returns the failure of an Action whose spec is too long to be dealt with; `None` if it is not. The spec is not
+/// copied.
+pub fn length_failure(spec: &ActionSpec) -> Option<ActionFailure> {
+    let is_too_long = serde_json::to_writer(Remaining(SPEC_BYTES_MAX), spec).is_err();
+    let message = || format!("spec is longer than {} KiB", SPEC_BYTES_MAX / 1024);
+    is_too_long.then(|| ActionFailure::new(Reason::InvalidAction, message()))
+}
+
+/// A writer that keeps nothing, and fails once this number of bytes is exceeded.
+struct Remaining(usize);
+
+impl Write for Remaining {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.0.checked_sub(bytes.len());
+        self.0 = left.ok_or_else(|| io::Error::other("it is too long"))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Returns the sentence about a class that does not exist.
@@ -52,30 +90,30 @@ pub fn unknown_class(name: &str, classes: &[NamedClass]) -> String {
     format!("there is no ActionClass `{name}`{}", hint(name, names.map(String::as_str)))
 }
 
-/// Returns everything that is wrong with a request and its attributes, which are those that count.
-pub(super) fn problems(
-    spec: &ActionSpec,
-    class: &NamedClass,
-    attributes: &SetAttributes,
-) -> Vec<String> {
-    let mut found = unknown(spec, class);
+/// Returns what is wrong with a request and its attributes, which are those that count.
+fn problems(spec: &ActionSpec, class: &NamedClass, attributes: &SetAttributes) -> Problems {
+    let mut found = Problems::of_request();
+    unknown(spec, class, &mut found);
     found.extend(missing(class, attributes));
     found.extend(contradictions(spec, class));
-    found.extend(parameters::given(spec, class, attributes));
+    parameters::given(spec, class, attributes, &mut found);
     if class.is_ours() {
-        found.extend(values::problems(class, attributes));
+        values::check(class, attributes, &mut found);
     }
     for (field, text) in
         [("deadline", &spec.deadline), ("ttlAfterFinished", &spec.ttl_after_finished)]
     {
         found.extend(duration_problem(text).map(|why| format!("spec.{field} {why}")));
     }
+    if duration::parse(&spec.deadline).is_ok_and(|it| it.as_secs() == 0) {
+        found.add(|| format!("spec.deadline is {:?}: write at least 1s", spec.deadline));
+    }
     found.extend(preconditions(&spec.preconditions));
     found
 }
 
-/// Returns the attributes that a request gives and its class does not have.
-fn unknown(spec: &ActionSpec, class: &NamedClass) -> Vec<String> {
+/// Adds the attributes that a request gives and its class does not have.
+fn unknown(spec: &ActionSpec, class: &NamedClass, found: &mut Problems) {
     let has = |name: &str| class.spec.attributes.iter().any(|it| it == name);
     let requested = requested(spec, class);
     let names = requested.keys().filter(|it| !it.starts_with(PARAMETER_PREFIX) && !has(it));
@@ -92,7 +130,7 @@ fn unknown(spec: &ActionSpec, class: &NamedClass) -> Vec<String> {
         };
         format!("spec.{name}: class {} has no attribute {name}{what}", class.name)
     };
-    names.map(sentence).collect()
+    found.add_each(names, sentence);
 }
 
 /// Returns the required attributes that nothing sets.

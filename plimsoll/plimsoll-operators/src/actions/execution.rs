@@ -15,8 +15,8 @@ use plimsoll_api::olm::action::{
 use plimsoll_api::{Reason, duration};
 
 use super::release::{self, ObservedRelease};
-use super::report::{ActionObject, Report};
-use super::{ActionFailure, enumerated};
+use super::report::{ActionObject, Report, limited};
+use super::{ActionFailure, TEXT_LENGTH_MAX, enumerated};
 use crate::deletion_plan::recreated;
 use crate::installation::InstallationState;
 use crate::observed::ObservedOperator;
@@ -134,7 +134,7 @@ pub fn observe(
         };
         change.state = if state == ChangeState::Planned { change.state } else { state };
         change.reason = reason;
-        change.message = message;
+        change.message = limited(&message, TEXT_LENGTH_MAX);
     }
 }
 
@@ -296,12 +296,15 @@ pub fn stopped(action: &ActionObject, now: Timestamp) -> Report {
 
 /// Returns the deadline of an Action; `None` before it starts.
 pub fn deadline(spec: &ActionSpec, status: &ActionStatus) -> Option<Timestamp> {
-    let lasts =
-        duration::parse(&spec.deadline).ok().filter(|it| !it.is_zero()).unwrap_or_else(|| {
-            let is_of_release = status.plan.iter().any(PlannedChange::is_release);
-            if is_of_release { RELEASE_DEADLINE } else { DEADLINE }
-        });
-    status.start_time?.checked_add(lasts).ok()
+    status.start_time?.checked_add(allowed_time(spec, status)).ok()
+}
+
+/// Returns how long an Action may take from its start.
+pub(super) fn allowed_time(spec: &ActionSpec, status: &ActionStatus) -> Duration {
+    duration::parse(&spec.deadline).ok().filter(|it| !it.is_zero()).unwrap_or_else(|| {
+        let is_of_release = status.plan.iter().any(PlannedChange::is_release);
+        if is_of_release { RELEASE_DEADLINE } else { DEADLINE }
+    })
 }
 
 #[cfg(test)]

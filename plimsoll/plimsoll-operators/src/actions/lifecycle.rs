@@ -10,21 +10,24 @@ use plimsoll_api::olm::action::{
 use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
 use plimsoll_content::hash::text_sha256;
 
-use super::ActionFailure;
 use super::attributes::{EffectiveAction, NamedClass};
 use super::by_hand::command_in;
+use super::check::length_failure;
 use super::classes::is_built_in;
 use super::plan::ActionPlan;
 use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_release};
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
 use super::report::{ActionObject, Report, limited};
+use super::{ActionFailure, TEXT_LENGTH_MAX, cut};
 
 /// The maximum length of a query's result in a status, in bytes.
 pub const RESULT_LENGTH_MAX: usize = 64 * 1024;
 /// The maximum length of the message of a change that was given up, in bytes: each change of a plan
 /// has it.
 const MESSAGE_LENGTH_MAX: usize = 1024;
+/// The maximum length of all lines of an explanation in a status, in bytes.
+const EXPLANATION_LENGTH_MAX: usize = 64 * 1024;
 
 /// The next step for an Action.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +79,9 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
         let message = format!("there is no ActionClass {}", spec.action_class);
         return report(Report::pending(status.clone(), Reason::ActionClassNotFound, message));
     };
+    if let Some(failure) = length_failure(spec).filter(|_| !is_begun) {
+        return report(Report::failed(status.clone(), failure));
+    }
     if spec.requester.is_none() {
         let failure = ActionFailure::new(
             Reason::InvalidAction,
@@ -238,7 +244,7 @@ impl ActionDecision<'_> {
         status.policies = decisions;
         status.plan_digest = plan.digest();
         status.plan.clone_from(&plan.changes);
-        status.explanation.clone_from(&plan.explanation);
+        status.explanation = explained(&plan.explanation);
         let Grant { action: granted, requires_approval, .. } = match granted {
             Ok(grant) => grant,
             Err(failure) => return report(Report::failed(status, failure)),
@@ -332,6 +338,21 @@ impl ActionDecision<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the lines of an explanation that a status has room for.
+fn explained(lines: &[String]) -> Vec<String> {
+    let (mut shown, mut room) = (Vec::new(), EXPLANATION_LENGTH_MAX);
+    for line in lines {
+        let line = cut(line, TEXT_LENGTH_MAX);
+        if line.len() > room {
+            shown.push(format!("and {} more lines", lines.len() - shown.len()));
+            break;
+        }
+        room -= line.len();
+        shown.push(line);
+    }
+    shown
 }
 
 /// Marks the changes of a plan that were not written yet as failed, each with the beginning of the

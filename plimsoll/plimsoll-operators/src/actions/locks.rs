@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{ActionState, ChangeOperation, PlannedChange};
 
+use super::attributes::NamedClass;
+use super::classes::is_served;
+use super::execution::allowed_time;
 use super::report::ActionObject;
 
 /// What a plan writes and relies on.
@@ -143,6 +146,36 @@ impl<'a> Locks<'a> {
         let uid = action.uid.clone();
         self.holders[..end].iter().copied().filter(move |it| it.uid != uid)
     }
+}
+
+/// Returns whether others wait for what the plan of an Action says. Of one that another controller executes they do
+/// while its class is there and its time is not over: whoever may write the statuses of such Actions writes its plan.
+pub fn is_waited_for(action: &ActionObject, classes: &[NamedClass], now: Timestamp) -> bool {
+    let class = &action.spec.action_class;
+    is_served(classes, class)
+        || action.status.state == ActionState::Running
+            && NamedClass::find(classes, class).is_some()
+            && ends_by(action, now).is_none_or(|it| it > now)
+}
+
+/// Returns the next time at which others cease to wait for an Action that another controller executes; `None` if they
+/// wait for none, or for as long as it takes.
+pub fn next_end<'a>(
+    actions: impl IntoIterator<Item = &'a ActionObject>,
+    classes: &[NamedClass],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let foreign = actions.into_iter().filter(|it| !is_served(classes, &it.spec.action_class));
+    let foreign = foreign.filter(|it| is_waited_for(it, classes, now));
+    foreign.filter_map(|it| ends_by(it, now)).min()
+}
+
+/// Returns the time at which an Action has to have ended; `None` for never. A start in the future is due to a wrong
+/// clock and is ignored.
+fn ends_by(action: &ActionObject, now: Timestamp) -> Option<Timestamp> {
+    let ActionObject { spec, status, created, .. } = action;
+    let began = status.start_time.filter(|it| *it <= now).unwrap_or(*created);
+    began.checked_add(allowed_time(spec, status)).ok()
 }
 
 /// Returns whether the status of an Action says that it waits for another one.

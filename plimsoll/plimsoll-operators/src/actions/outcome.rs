@@ -1,6 +1,8 @@
 //! What the status of an Action says of its plan: a summary, the dependencies that it creates, and what was done
 //! if it failed.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
@@ -8,7 +10,9 @@ use plimsoll_api::olm::action::{
     FailureDetails, PlannedChange,
 };
 use plimsoll_api::{ConditionStatus, Reason};
+use serde_json::Value;
 
+use super::{TEXT_LENGTH_MAX, cut, enumerated};
 use crate::conditions::{ConditionDraft, condition};
 use crate::version_text;
 
@@ -87,13 +91,35 @@ fn installed_text(change: &PlannedChange) -> String {
     }
 }
 
-/// Returns what became of the package that was asked for; `None` if the plan has no completed change of it.
-pub(super) fn of_package<'a>(spec: &ActionSpec, plan: &'a [PlannedChange]) -> Option<&'a str> {
-    let is_asked_for =
-        |it: &&PlannedChange| !spec.package.is_empty() && it.operator == spec.package;
-    let change = plan.iter().find(is_asked_for)?;
-    let is_done = change.state == ChangeState::Completed && !change.message.is_empty();
-    is_done.then_some(change.message.as_str())
+/// Returns what became of the packages that were asked for, and of all Operators that were deleted; `None` if the plan
+/// has no completed change of the package that comes first.
+pub(super) fn of_packages(spec: &ActionSpec, plan: &[PlannedChange]) -> Option<String> {
+    let is_done =
+        |it: &&PlannedChange| it.state == ChangeState::Completed && !it.message.is_empty();
+    let is_first = |it: &&PlannedChange| !spec.package.is_empty() && it.operator == spec.package;
+    let first = plan.iter().find(is_first).filter(is_done)?;
+    let named = further_packages(spec);
+    let is_deletion = |it: &PlannedChange| it.operation == ChangeOperation::Delete;
+    let is_meant =
+        |it: &&PlannedChange| is_deletion(it) || is_first(it) || named.contains(&&*it.operator);
+    let meant: Vec<&PlannedChange> = plan.iter().filter(is_done).filter(is_meant).collect();
+    if meant.len() < 2 {
+        return Some(first.message.clone());
+    }
+    let texts = meant.iter().map(|it| match is_deletion(it) {
+        true => it.operator.clone(),
+        false => format!("{}@{}", it.operator, it.version),
+    });
+    let what = if is_deletion(first) { "deleted" } else { "successfully installed" };
+    Some(format!("{} were {what}", enumerated(&texts.collect::<Vec<_>>())))
+}
+
+/// Returns the names of the packages that a request names in its parameters.
+fn further_packages(spec: &ActionSpec) -> BTreeSet<&str> {
+    let lists = ["packages", "ranges"].into_iter();
+    let lists = lists.filter_map(|it| spec.parameters.as_ref()?.get(it)?.as_array());
+    let texts = lists.flatten().filter_map(Value::as_str);
+    texts.map(|it| it.split_once('@').map_or(it, |(name, _)| name)).collect()
 }
 
 /// Completes what a status says of a failure with what became of the changes of its plan.
@@ -102,7 +128,7 @@ pub(super) fn complete(failure: &mut FailureDetails, plan: &[PlannedChange]) {
     failure.left.clear();
     failure.unknown.clear();
     for change in plan.iter().filter(|it| it.operation != ChangeOperation::Await) {
-        let text = text(change);
+        let text = cut(&text(change), TEXT_LENGTH_MAX);
         let is_release = change.operation == ChangeOperation::UpdateRelease;
         match change.state {
             ChangeState::Completed => failure.done.push(text),

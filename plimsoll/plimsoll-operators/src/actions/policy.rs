@@ -19,10 +19,12 @@ use super::check::effective;
 use super::plan::ActionPlan;
 use super::planning::named;
 use super::preconditions::violations;
-use super::{ActionFailure, enumerated, fits};
+use super::{ActionFailure, cut, enumerated, fits};
 
 /// The prefix of the user names of service accounts.
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+/// The maximum length of the message of a decision, in bytes: a status has one for each policy.
+const MESSAGE_LENGTH_MAX: usize = 1024;
 /// The attributes of our classes that reach beyond the Operators of a plan: a policy without a rule for one does
 /// not grant it.
 const GUARDED: [&str; 2] = ["parameters.namespace", "parameters.collisionProtection"];
@@ -190,7 +192,7 @@ fn decision(
         Ok(_) => "all rules hold".to_owned(),
         Err(failures) => {
             let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
-            messages.join("; ")
+            cut(&messages.join("; "), MESSAGE_LENGTH_MAX)
         }
     };
     PolicyDecision {

@@ -149,7 +149,7 @@ fn required<'a>(
 ) -> Result<&'a ObservedRelease, ActionFailure> {
     let release = release.ok_or_else(|| {
         let class = &action.class;
-        let message = format!("class {class} is about the ClusterVersion, and there is none");
+        let message = format!("this cluster has no ClusterVersion: class {class} is about that");
         ActionFailure::new(Reason::InvalidAction, message)
     })?;
     match release.refusal() {

@@ -4,18 +4,18 @@ use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus,
-    CONSTRAINT_SATISFIED, FailureDetails, PartContent,
+    CONSTRAINT_SATISFIED, ChangeState, FailureDetails, PartContent, PlannedChange,
 };
 use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::by_hand::command_of;
-use super::{ActionFailure, outcome};
+use super::{ActionFailure, TEXT_LENGTH_MAX, cut, outcome};
 use crate::conditions::{ConditionDraft, condition};
 
-/// The maximum length of a condition message that Kubernetes accepts, in bytes.
-const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
+/// The maximum length of a text in the least status that an Action can have, in bytes.
+const LEAST_LENGTH_MAX: usize = 256;
 
 /// The types of the conditions that a report sets.
 const OWN_CONDITIONS: [&str; 2] = [ACTION_SUCCEEDED, CONSTRAINT_SATISFIED];
@@ -110,17 +110,21 @@ impl ActionObject {
             status.dependencies = outcome::dependencies(&status.plan);
         }
         let message = match reason {
-            Reason::ActionSucceeded => outcome::of_package(&self.spec, &status.plan),
+            Reason::ActionSucceeded => outcome::of_packages(&self.spec, &status.plan),
             _ => None,
         }
-        .unwrap_or(&message);
-        status.conditions = self.conditions(&status, state, reason, message, now);
+        .unwrap_or(message);
+        status.conditions = self.conditions(&status, state, reason, &message, now);
         status.failure = match state {
             ActionState::Failed | ActionState::Cancelled => {
                 let mut failure = status.failure.take().unwrap_or_default();
                 outcome::complete(&mut failure, &status.plan);
                 if failure.command.is_empty() {
                     failure.command = command_of(&self.spec, &status);
+                }
+                // The beginning of a command does something else.
+                if failure.command.len() > TEXT_LENGTH_MAX {
+                    failure.command.clear();
                 }
                 Some(failure)
             }
@@ -136,6 +140,48 @@ impl ActionObject {
             status.completion_time = Some(whole_seconds(now));
         }
         status
+    }
+
+    /// Returns the least status that says how the Action ended, in place of one that the API server refuses for a
+    /// reason. One that has not ended, and of which nothing was written, has failed for that reason.
+    pub fn least(&self, refused: &ActionStatus, why: &str, now: Timestamp) -> ActionStatus {
+        let is_ended = refused.state.is_final();
+        let begun = refused.plan.iter().filter(|it| it.state != ChangeState::Planned);
+        let kept = ActionStatus {
+            plan: begun.map(without_content).collect(),
+            plan_summary: refused.plan_summary.clone(),
+            plan_digest: refused.plan_digest.clone(),
+            parts: refused.parts.clone().filter(|_| is_ended),
+            attempts: refused.attempts,
+            start_time: refused.start_time,
+            ..ActionStatus::default()
+        };
+        if !is_ended {
+            let message = cut(&format!("its status cannot be written: {why}"), LEAST_LENGTH_MAX);
+            let failure = ActionFailure::new(Reason::InvalidAction, message);
+            let failed = self.reported(Report::failed(kept, failure), now);
+            return ActionStatus { failure: None, ..failed };
+        }
+        let ends = refused.conditions.iter().filter(|it| it.type_ == ACTION_SUCCEEDED);
+        let ends = ends.map(|it| {
+            let message = cut(&it.message, LEAST_LENGTH_MAX);
+            MetaCondition { message, ..it.clone() }
+        });
+        let failure = refused.failure.as_ref().map(|it| {
+            let (item, precondition) = (it.item.clone(), it.precondition.clone());
+            let mut failure = FailureDetails { item, precondition, ..FailureDetails::default() };
+            outcome::complete(&mut failure, &kept.plan);
+            failure
+        });
+        ActionStatus {
+            state: refused.state,
+            outcome: refused.outcome.clone(),
+            conditions: ends.collect(),
+            requester: refused.requester.clone(),
+            failure,
+            completion_time: refused.completion_time,
+            ..kept
+        }
     }
 
     /// Returns the conditions of a status: how the Action ended, then the dependencies that it created.
@@ -154,7 +200,7 @@ impl ActionObject {
                 ConditionStatus::Unknown
             }
         };
-        let message = limited(message, MESSAGE_LENGTH_MAX);
+        let message = limited(message, TEXT_LENGTH_MAX);
         let draft = ConditionDraft { type_: ACTION_SUCCEEDED, status: succeeded, reason, message };
         let before = &self.status.conditions;
         let succeeded = condition(draft, before, self.generation, now);
@@ -183,7 +229,7 @@ impl Report {
     pub fn failed(status: ActionStatus, failure: ActionFailure) -> Self {
         let ActionFailure { reason, message, answer: _, precondition, item } = failure;
         let details = FailureDetails {
-            item: item.unwrap_or_default(),
+            item: cut(&item.unwrap_or_default(), TEXT_LENGTH_MAX),
             precondition: precondition.unwrap_or_default().to_owned(),
             ..FailureDetails::default()
         };
@@ -225,6 +271,18 @@ impl Report {
     /// Creates the report of an Action that waits.
     pub fn pending(status: ActionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { status, state: ActionState::Pending, reason, message: message.into() }
+    }
+}
+
+/// Returns a change as it is in the least status: how far it is, without what it writes.
+fn without_content(change: &PlannedChange) -> PlannedChange {
+    PlannedChange {
+        manifest: None,
+        spec_fields: None,
+        workloads: Vec::new(),
+        relies_on: Vec::new(),
+        message: cut(&change.message, LEAST_LENGTH_MAX),
+        ..change.clone()
     }
 }
 

@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_cel::names;
 use plimsoll_api::olm::action::{
     ActionState, ConcurrencyPolicy, CronActionSpec, CronActionStatus, EventActionSpec,
     EventActionStatus, ObservedContent,
 };
 
 use super::schedule::Schedule;
-use super::{NAME_LENGTH_MAX, derived_name};
+use super::{NAME_LENGTH_MAX, cut, derived_name};
 
 /// The number of successful Actions that are kept without a limit in the spec.
 const SUCCESSFUL_KEPT: u32 = 3;
 /// The number of failed Actions that are kept without a limit in the spec.
 const FAILED_KEPT: u32 = 1;
+/// The maximum length of the message about a selector, in bytes.
+const MESSAGE_LENGTH_MAX: usize = 2048;
 /// The maximum number of objects that an EventAction observes: its status lists them all.
 const OBSERVED_MAX: usize = 500;
 /// The least time between two changes that an EventAction acts on. If its Actions change what it observes, each
@@ -205,6 +208,17 @@ pub fn event(
             collision_count: status.collision_count,
         },
     }
+}
+
+/// Returns what is wrong with the labels that an EventAction selects objects by; `None` if nothing is. API servers say
+/// less about it, and read some keys as another selector.
+pub fn selector_problem(selector: &BTreeMap<String, String>) -> Option<String> {
+    let problem = |(key, value): (&String, &String)| {
+        let wrong = names::qualified(key).into_iter().next();
+        let wrong = wrong.or_else(|| names::label_value(value).into_iter().next())?;
+        Some(format!("spec.on.object.selector is invalid: `{key}: {value}`: {wrong}"))
+    };
+    selector.iter().find_map(problem).map(|it| cut(&it, MESSAGE_LENGTH_MAX))
 }
 
 /// Returns whether an EventAction observes the object with a name.

@@ -3,24 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll_api::Reason;
 use plimsoll_api::olm::action::ActionState;
+use plimsoll_api::{ApiKind, CLUSTER_VERSION, Reason};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
 use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
-use plimsoll_operators::actions::locks::{Footprint, active};
+use plimsoll_operators::actions::locks::{Footprint, active, next_end};
 use plimsoll_operators::actions::plan::ActionPlan;
+use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::actions::report::{ActionObject, Report};
 use plimsoll_operators::actions::{ActionFailure, planning};
 use plimsoll_operators::deletion_plan::without_release;
 
 use super::ControlLoop;
-use super::queue::id_of;
+use super::queue::{WorkItem, id_of};
 use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
 use crate::actions::parts::is_lasting;
 use crate::clock::run_beside;
 use crate::ownership::objects_of_release;
+use crate::resources::Resources;
 use crate::workloads::{include_rollouts, workloads};
 use crate::write::chain;
 use plimsoll_api::NamespacedName;
@@ -137,6 +139,7 @@ impl ControlLoop {
             };
             match decision.decide(&attributes, plan, others) {
                 PlanDecision::Report(report) => {
+                    self.wake_in_time(action, &report);
                     return self.answer(action, *report, &result).await;
                 }
                 PlanDecision::PlanAgain(again) => attributes = *again,
@@ -148,6 +151,18 @@ impl ControlLoop {
              attributes that they default",
         );
         self.report(action, Report::failed(decision.unplanned(), failure)).await;
+    }
+
+    /// Makes an Action due that waits for another one when it may not wait any longer, whatever
+    /// becomes of the other one.
+    fn wake_in_time(&mut self, action: &ActionObject, report: &Report) {
+        if report.reason != Reason::WaitingForAction {
+            return;
+        }
+        let end = next_end(self.actions.values(), &self.classes, self.clock.now());
+        if let Some(at) = end {
+            self.queue.add_at(WorkItem::of(action), at);
+        }
     }
 
     /// Reports a decision about a plan, and logs the result of a query, of which the status may
@@ -211,7 +226,7 @@ impl ControlLoop {
         }
         let attributes = attributes.clone();
         let release = match planning::is_of_release(&attributes.class) {
-            true => self.changes.read_release().await.map_err(|error| chain(&error))?,
+            true => self.release_to_plan().await?,
             false => None,
         };
         let planned = run_beside(&*self.clock, move || {
@@ -227,5 +242,26 @@ impl ControlLoop {
             })
         });
         planned.await.map_err(|error| error.to_string())
+    }
+
+    /// Returns what the ClusterVersion requests and reports; `None` if there is none, or the cluster
+    /// does not serve its kind.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    async fn release_to_plan(&self) -> Result<Option<ObservedRelease>, String> {
+        let error = match self.changes.read_release().await {
+            Ok(release) => return Ok(release),
+            Err(error) => error,
+        };
+        if matches!(&error, kube::Error::Api(status) if status.code == 404) {
+            let ApiKind { group, version, .. } = CLUSTER_VERSION;
+            let served = Resources::discover_version(&self.client, group, version).await;
+            if served.is_ok_and(|it| !it.serves(CLUSTER_VERSION)) {
+                return Ok(None);
+            }
+        }
+        Err(chain(&error))
     }
 }

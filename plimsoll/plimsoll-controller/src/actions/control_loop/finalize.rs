@@ -4,7 +4,7 @@
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ACTION_FINALIZER, ActionState, ChangeState};
 use plimsoll_operators::actions::execution::arrival::{contradiction, is_comparable};
-use plimsoll_operators::actions::locks::{Footprint, Locks};
+use plimsoll_operators::actions::locks::{Footprint, Locks, is_waited_for};
 use plimsoll_operators::actions::report::{ActionObject, Report};
 
 use super::ControlLoop;
@@ -32,8 +32,7 @@ impl ControlLoop {
                 self.written(action, written, &status);
             }
             Err(error) => {
-                tracing::debug!(error = chain(&error), "cannot take over an Action");
-                self.act_again(action);
+                self.write_again(action, &error);
                 return false;
             }
         }
@@ -120,7 +119,9 @@ impl ControlLoop {
     pub(super) fn locks(&self) -> Locks<'_> {
         let unread = self.unloaded.iter().filter(|id| self.is_unread(id));
         let unread = unread.filter_map(|id| Some(self.actions.get(id)?.uid.as_str()));
-        Locks::of(self.actions.values()).with_unread(unread.collect())
+        let now = self.clock.now();
+        let actions = self.actions.values().filter(|it| is_waited_for(it, &self.classes, now));
+        Locks::of(actions).with_unread(unread.collect())
     }
 
     /// Makes the Actions due that an Action has held up, after it ended, was deleted or has another
@@ -138,8 +139,10 @@ impl ControlLoop {
         if held_nothing || !self.counts.is_any(ActionState::Pending) {
             return;
         }
+        let time = self.clock.now();
         let is_held = now.is_some_and(|it| {
-            Locks::of([it]).holds(&before.uid)
+            is_waited_for(it, &self.classes, time)
+                && Locks::of([it]).holds(&before.uid)
                 && Footprint::of(&it.status.plan) == Footprint::of(&before.status.plan)
         });
         if is_held {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, ReplaceOperation};
 use kube::Api;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
 use plimsoll_api::{ACTION, ApiKind, CATALOG, CLUSTER_VERSION_NAME, RETRY_ACTION};
 use plimsoll_operators::actions::report::ActionObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::observations::{Observation, is_newer};
 use super::queue::WorkItem;
@@ -18,7 +20,7 @@ use crate::actions::parts::{beginning, is_lasting};
 use crate::actions::selection::{self, Selection, SelectionWatch};
 use crate::listing_watch::WatchedObject as _;
 use crate::resources::api_resource;
-use crate::write::chain;
+use crate::write::{Writer, chain};
 use plimsoll_api::NamespacedName;
 
 /// The maximum length of the message of a refusal in a status, in bytes.
@@ -52,6 +54,9 @@ impl ControlLoop {
     pub(super) async fn generate(&mut self, kind: &'static str, id: &NamespacedName) {
         let key = (kind, id.clone());
         let Some(generator) = self.generators.get(&key) else { return };
+        if let Some(kept) = generator.kept_finalizers() {
+            return self.remove_finalizer(kind, id, &kept).await;
+        }
         let owner = Owner::of(id, &generator.uid);
         let generated = self.generated.get(&owner).into_iter().flatten();
         let known = |id| self.actions.get(id).cloned().or_else(|| self.ended.attempt(id));
@@ -102,6 +107,26 @@ impl ControlLoop {
         }
         if is_denied {
             self.queue.retry(WorkItem::Generator(kind, id.clone()), selection::RETRY_INTERVAL);
+        }
+    }
+
+    /// Removes our finalizer from an object that is being deleted, whoever has set it there.
+    async fn remove_finalizer(&mut self, kind: &'static str, id: &NamespacedName, kept: &[String]) {
+        let Some(generator) = self.generators.get(&(kind, id.clone())) else { return };
+        let path = PointerBuf::from_tokens(["metadata", "finalizers"]);
+        let kept = PatchOperation::Replace(ReplaceOperation { path, value: json!(kept) });
+        let operations = vec![Writer::guard(&generator.revision), kept];
+        let resource = api_resource(generator.kind);
+        let NamespacedName { namespace, name } = id;
+        match self.writer.patch_guarded(namespace, &resource, name, operations).await {
+            Ok(()) => {}
+            // It is gone.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => {
+                tracing::debug!(error = chain(&error), kind, name, "a finalizer stays");
+                let item = WorkItem::Generator(kind, id.clone());
+                self.queue.retry(item, selection::RETRY_INTERVAL);
+            }
         }
     }
 

@@ -222,6 +222,7 @@ impl ControlLoop {
         self.unsaved.remove(id);
         self.unloaded.remove(id);
         self.unreadable.remove(id);
+        self.refusals.remove(id);
         self.queue.forget(&WorkItem::of(action));
         self.queue.add([WorkItem::Outdated]);
     }
@@ -276,6 +277,7 @@ impl ControlLoop {
                 self.unsaved.remove(id);
                 self.unloaded.remove(id);
                 self.unreadable.remove(id);
+                self.refusals.remove(id);
                 self.queue.forget(&WorkItem::of(&before));
                 self.left(&before);
                 before.owner

@@ -1,5 +1,7 @@
 //! The statuses of Actions and classes.
 
+use std::time::Duration;
+
 use kube::Api;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionState, ActionStatus};
@@ -21,6 +23,10 @@ use crate::write::chain;
 
 /// The maximum number of attempts to write a status while other clients change the object.
 const CONFLICTS_MAX: usize = 5;
+/// The delay before a status that was refused twice is written again. It doubles with each refusal.
+const REFUSAL_DELAY: Duration = Duration::from_secs(30);
+/// The maximum delay before a status that was refused is written again.
+const REFUSAL_DELAY_MAX: Duration = Duration::from_secs(10 * 60);
 
 impl ControlLoop {
     /// Writes the status of an Action, unless it is unchanged or the Action was changed in the
@@ -59,14 +65,53 @@ impl ControlLoop {
                 self.act_again(action);
             }
             Err(error) => {
-                tracing::debug!(
-                    error = chain(&error),
-                    "a status could not be written; trying again"
-                );
-                self.act_again(action);
+                if !self.report_least(action, &status, &error).await {
+                    self.write_again(action, &error);
+                }
             }
         }
         false
+    }
+
+    /// Writes the least status of an Action if the API server has refused the whole one twice;
+    /// returns whether it was written.
+    async fn report_least(
+        &mut self,
+        action: &ActionObject,
+        refused: &ActionStatus,
+        error: &kube::Error,
+    ) -> bool {
+        if !parts::is_lasting(error) || !self.refusals.contains_key(&id_of(action)) {
+            return false;
+        }
+        let least = action.least(refused, &chain(error), self.clock.now());
+        match self.write_status(action, &least).await {
+            Ok(written) => {
+                self.written(action, written, &least);
+                true
+            }
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "the least status is refused, too");
+                false
+            }
+        }
+    }
+
+    /// Schedules another attempt to write the status of an Action. Of one that is refused again and
+    /// again, others are made after ever longer pauses: each of them costs a decision.
+    pub(super) fn write_again(&mut self, action: &ActionObject, error: &kube::Error) {
+        if !parts::is_lasting(error) {
+            tracing::debug!(error = chain(error), "a status could not be written; trying again");
+            return self.act_again(action);
+        }
+        let count = self.refusals.entry(id_of(action)).or_default();
+        *count = count.saturating_add(1);
+        if *count == 1 {
+            let ActionObject { namespace, name, .. } = action;
+            let error = chain(error);
+            tracing::warn!(namespace, name, error, "the status of an Action is refused");
+        }
+        self.queue.retry(WorkItem::of(action), refusal_delay(*count));
     }
 
     /// Records the progress of a plan, even if the spec of the Action was changed in the meantime;
@@ -88,6 +133,7 @@ impl ControlLoop {
         let id = id_of(&action);
         // Progress does not change which parts a plan is in.
         let status = action.reported(report, self.clock.now());
+        let mut failure = None;
         for _ in 0..CONFLICTS_MAX {
             match self.write_status(&action, &status).await {
                 Ok(written) => {
@@ -111,7 +157,13 @@ impl ControlLoop {
                     action.revision = now.revision;
                 }
                 Err(error) => {
-                    tracing::debug!(error = chain(&error), "a status could not be written");
+                    // What is left of a plan that is executed needs all of its status.
+                    if status.state.is_final() && self.report_least(&action, &status, &error).await
+                    {
+                        self.unsaved.remove(&id);
+                        return;
+                    }
+                    failure = Some(error);
                     break;
                 }
             }
@@ -120,7 +172,10 @@ impl ControlLoop {
             // Only the progress is kept: whether the plan has ended is decided again.
             kept.status.plan.clone_from(&status.plan);
             self.unsaved.insert(id);
-            self.act_again(&action);
+            match failure {
+                Some(error) => self.write_again(&action, &error),
+                None => self.act_again(&action),
+            }
         }
     }
 
@@ -141,6 +196,7 @@ impl ControlLoop {
         object: DynamicObject,
         status: &ActionStatus,
     ) {
+        self.refusals.remove(&id_of(before));
         let mut value = object.into_value();
         if status.parts.is_some() {
             // The object has only a part of the plan.
@@ -266,4 +322,25 @@ impl ControlLoop {
 
 fn id_of_class(name: String) -> NamespacedName {
     NamespacedName { namespace: String::new(), name }
+}
+
+/// Returns the delay after a number of refusals. The first one may have been by mistake.
+fn refusal_delay(count: u32) -> Duration {
+    match count.checked_sub(2) {
+        None => RETRY_INTERVAL,
+        Some(more) => {
+            REFUSAL_DELAY.saturating_mul(2_u32.saturating_pow(more)).min(REFUSAL_DELAY_MAX)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_between_refusals_grow_to_a_limit() {
+        let delays = [1, 2, 3, 4, 7, u32::MAX].map(|count| refusal_delay(count).as_secs());
+        assert_eq!(delays, [2, 30, 60, 120, 600, 600]);
+    }
 }

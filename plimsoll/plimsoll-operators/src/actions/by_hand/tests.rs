@@ -209,6 +209,26 @@ fn values_are_neither_options_nor_commands() {
 }
 
 #[test]
+fn attributes_that_a_status_has_in_part_have_no_command() {
+    let check = |count: usize, expected: usize| {
+        let packages: Vec<String> = (0..count).map(|it| format!("package-{it:030}")).collect();
+        let delete = spec(json!({
+            "actionClass": "operator-delete", "package": "foo",
+            "parameters": { "packages": packages },
+        }));
+        let action = effective(&delete, &class("operator-delete"), None).unwrap();
+        let listed = action.listed();
+        assert!(listed.iter().all(|it| it.value.len() < 1100), "{count}");
+        let status = ActionStatus { effective_spec: listed, ..ActionStatus::default() };
+        let named = |line: &str| line.matches("package-").count();
+        assert_eq!(named(&command_of(&delete, &status)), expected, "{count}");
+        assert_eq!(named(&command(&action)), count, "it is that of all attributes");
+    };
+    check(3, 3);
+    check(60, 0);
+}
+
+#[test]
 fn what_is_invalid_has_the_command_of_its_spec() {
     let delete = spec(json!({
         "actionClass": "operator-delete", "package": "foo",

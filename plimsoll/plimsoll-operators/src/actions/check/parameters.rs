@@ -5,51 +5,63 @@ use plimsoll_api::olm::action::ActionSpec;
 use plimsoll_content::capability::suggestion;
 use serde_json::{Map, Value, json};
 
+use super::Problems;
 use crate::actions::attributes::{NamedClass, PARAMETER_PREFIX, SetAttributes, text, wrapped};
-use crate::actions::enumerated;
+use crate::actions::{cut, enumerated};
 
 /// The path of the parameters.
 const PATH: &str = "spec.parameters";
+/// The maximum length of a value that a sentence repeats, in bytes.
+const VALUE_LENGTH_MAX: usize = 256;
 
-/// Returns everything that is wrong with the parameters of a request, with those that others set.
+/// Adds what is wrong with the parameters of a request, with those that others set.
 pub(super) fn given(
     spec: &ActionSpec,
     class: &NamedClass,
     attributes: &SetAttributes,
-) -> Vec<String> {
+    found: &mut Problems,
+) {
     if let Some(other) = spec.parameters.as_ref().filter(|it| !it.is_object() && !it.is_null()) {
-        return vec![format!("{PATH} is {other}: write fields, each as NAME: VALUE")];
+        let other = shown(other);
+        return found.add(|| format!("{PATH} is {other}: write fields, each as NAME: VALUE"));
     }
     let parameters = attributes.iter().filter_map(|(name, (value, _))| {
         Some((name.strip_prefix(PARAMETER_PREFIX)?.to_owned(), value.clone()))
     });
     let parameters: Map<String, Value> = parameters.collect();
-    problems(class, &Value::Object(parameters))
+    check(class, &Value::Object(parameters), found);
 }
 
 /// Returns everything that is wrong with parameters, which are an object.
 pub(in crate::actions) fn problems(class: &NamedClass, parameters: &Value) -> Vec<String> {
+    let mut found = Problems::up_to(usize::MAX);
+    check(class, parameters, &mut found);
+    found.listed()
+}
+
+/// Adds what is wrong with parameters, which are an object.
+fn check(class: &NamedClass, parameters: &Value, found: &mut Problems) {
     let Some(schema) = &class.spec.schema else {
         let names = parameters.as_object().into_iter().flat_map(|it| it.keys());
-        return names.map(|name| unknown(class, name)).collect();
+        return found.add_each(names, |name: &String| unknown(class, name));
     };
     let read = match Schema::from_crd(&wrapped(schema), false) {
         Ok(read) => read,
         Err(errors) => {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             let errors = errors.join("; ");
-            return vec![format!("the schema of class {} is no schema: {errors}", class.name)];
+            return found
+                .add(|| format!("the schema of class {} is no schema: {errors}", class.name));
         }
     };
     let value = json!({ "spec": { "parameters": parameters } });
     let wrong = validate(&read, &value);
-    let wrong = wrong.iter().map(|it| wrong_value(class, schema, parameters, it));
+    found.add_each(&wrong, |error: &FieldError| wrong_value(class, schema, parameters, error));
     let others = unknown_fields(&read, &value);
-    let others = others.iter().map(|path| match path.strip_prefix(PATH) {
+    found.add_each(&others, |path: &String| match path.strip_prefix(PATH) {
         Some(name) => unknown(class, name.trim_start_matches('.')),
         None => format!("{path}: unknown field"),
     });
-    wrong.chain(others).collect()
 }
 
 /// Returns the sentence about a parameter that a class does not have; `name` may be the path of a field in one.
@@ -118,9 +130,14 @@ fn wrong_value(
         _ => None,
     };
     match wanted {
-        Some(wanted) => format!("{PATH}{path} is {value}: write {wanted}"),
+        Some(wanted) => format!("{PATH}{path} is {}: write {wanted}", shown(value)),
         None => error.to_string(),
     }
+}
+
+/// Returns a value as a sentence repeats it.
+fn shown(value: &Value) -> String {
+    cut(&value.to_string(), VALUE_LENGTH_MAX)
 }
 
 /// Returns what to write instead of a value of another type; `None` if the schema has no type.
@@ -128,11 +145,11 @@ fn wanted(schema: &Value, value: &Value) -> Option<String> {
     let is_simple = !value.is_object() && !value.is_array() && !value.is_null();
     Some(match schema["type"].as_str()? {
         "boolean" => "true or false".to_owned(),
-        "string" if is_simple => format!("a text, such as \"{value}\""),
+        "string" if is_simple => format!("a text, such as \"{}\"", shown(value)),
         "string" => "a text".to_owned(),
         "integer" => "a whole number".to_owned(),
         "number" => "a number".to_owned(),
-        "array" if is_simple => format!("a list, such as [{value}]"),
+        "array" if is_simple => format!("a list, such as [{}]", shown(value)),
         "array" => "a list, such as [foo]".to_owned(),
         _ => "fields, each as NAME: VALUE".to_owned(),
     })

@@ -6,9 +6,9 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
 use plimsoll_content::yaml;
 use serde::Deserialize as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{request, unknown_class};
+use super::{effective, request, unknown_class};
 use crate::actions::attributes::NamedClass;
 use crate::actions::files::built_in_classes;
 
@@ -144,6 +144,10 @@ fn attributes_that_are_wrong_are_named_with_what_to_write() {
              1h30m",
         ),
         ("{actionClass: autoremove, deadline: 2d}", "spec.deadline is \"2d\""),
+        (
+            "{actionClass: autoremove, deadline: 0h0s}",
+            "spec.deadline is \"0h0s\": write at least 1s",
+        ),
         ("{actionClass: autoremove, ttlAfterFinished: '24'}", "spec.ttlAfterFinished is \"24\""),
     ] {
         check(text, &[message]);
@@ -350,6 +354,46 @@ fn everything_that_is_wrong_is_found_at_once() {
         "{actionClass: autoremove, package: foo, parameters: {force: true}, deadline: soon}",
         &["spec.package", "spec.parameters.force", "spec.deadline"],
     );
+}
+
+/// Returns a request with parameters.
+fn with_parameters(class: &str, parameters: Value) -> ActionSpec {
+    let parameters = Some(parameters);
+    ActionSpec { action_class: class.into(), parameters, ..ActionSpec::default() }
+}
+
+#[test]
+fn of_many_problems_the_first_ones_are_listed() {
+    let check = |count: usize, listed: usize, last: &str| {
+        let parameters = (0..count).map(|it| (format!("p{it:05}"), json!(1)));
+        let spec = with_parameters("autoremove", Value::Object(parameters.collect()));
+        let classes = classes();
+        let found = request(&spec, NamedClass::find(&classes, "autoremove").unwrap());
+        assert_eq!(found.len(), listed, "{count}");
+        let message = &found.last().unwrap().message;
+        assert!(message.starts_with(last), "{count}: {message}");
+    };
+    check(10, 10, "spec.parameters.p00009: ");
+    check(11, 11, "and 1 more");
+    check(5000, 11, "and 4990 more");
+}
+
+#[test]
+fn a_request_that_is_too_long_is_refused_as_a_whole_and_a_long_value_is_shown_in_part() {
+    let check = |length: usize, expected: &str| {
+        let value = "x".repeat(length);
+        let spec = with_parameters("operator-update", json!({ "latest": value }));
+        let classes = classes();
+        let class = NamedClass::find(&classes, "operator-update").unwrap();
+        let found = request(&spec, class);
+        assert_eq!(found.len(), 1, "{length}");
+        let message = &found[0].message;
+        assert!(message.len() < 512 && message.contains(expected), "{length}: {message}");
+        let failure = effective(&spec, class, None).unwrap_err();
+        assert_eq!((failure.reason, &failure.message), (Reason::InvalidAction, message));
+    };
+    check(200 * 1024, "…: write true or false");
+    check(256 * 1024, "spec is longer than 256 KiB");
 }
 
 #[test]

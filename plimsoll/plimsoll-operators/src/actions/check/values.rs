@@ -8,30 +8,29 @@ use plimsoll_resolve::range::masterminds::Range;
 use semver::Version;
 use serde_json::Value;
 
+use super::Problems;
 use crate::RequestedPackage;
 use crate::actions::attributes::{NamedClass, SetAttributes};
 use crate::actions::planning::{DELETE, INSTALL, RELEASE_UPDATE, RESOLUTION, UPDATE};
 use crate::query::values::{exclusion, provider};
 
-/// Returns everything that is wrong with the attributes of an Action of a class.
-pub(super) fn problems(class: &NamedClass, attributes: &SetAttributes) -> Vec<String> {
+/// Adds what is wrong with the attributes of an Action of a class.
+pub(super) fn check(class: &NamedClass, attributes: &SetAttributes, found: &mut Problems) {
     let values = Values { attributes };
     match class.name.as_str() {
         INSTALL | RESOLUTION => {
-            let mut found = values.names(false);
+            values.names(false, found);
             found.extend(values.range());
-            found.extend(values.sources());
-            found
+            values.sources(found);
         }
         UPDATE => {
-            let mut found = values.names(false);
+            values.names(false, found);
             found.extend(values.range());
             found.extend(values.update());
-            found
         }
-        DELETE => values.names(true),
-        RELEASE_UPDATE => values.release().into_iter().collect(),
-        _ => Vec::new(),
+        DELETE => values.names(true, found),
+        RELEASE_UPDATE => found.extend(values.release()),
+        _ => {}
     }
 }
 
@@ -55,13 +54,12 @@ impl Values<'_> {
         texts.map(|(at, it)| (format!("spec.{name}[{at}]"), it)).collect()
     }
 
-    /// Returns what is wrong with the names of Operators. Without `is_bare`, those of parameters may have ranges.
-    fn names(&self, is_bare: bool) -> Vec<String> {
-        let mut found = Vec::new();
+    /// Adds what is wrong with the names of Operators. Without `is_bare`, those of parameters may have ranges.
+    fn names(&self, is_bare: bool, found: &mut Problems) {
         let mut seen = BTreeSet::new();
         let package = self.text("package");
         if let Some((name, range)) = package.split_once('@') {
-            found.push(match is_bare {
+            found.add(|| match is_bare {
                 true => format!("spec.package is {package:?}: write \"{name}\""),
                 false => format!(
                     "spec.package is {package:?}: write \"package: {name}\" and \
@@ -78,25 +76,28 @@ impl Values<'_> {
                 let read: Result<RequestedPackage, String> = text.parse();
                 let package = match read {
                     Err(why) => {
-                        found.push(format!("{path}: {why}"));
+                        found.add(|| format!("{path}: {why}"));
                         continue;
                     }
                     Ok(it) => it,
                 };
                 if is_bare && package.range.is_some() {
-                    found.push(format!("{path} is {text:?}: write \"{}\"", package.name));
+                    found.add(|| format!("{path} is {text:?}: write \"{}\"", package.name));
                 } else if needs_range && package.range.is_none() {
-                    found.push(format!(
-                        "{path} is {text:?}, without versions: write for example \"{text}@^1.2\""
-                    ));
+                    found.add(|| {
+                        format!(
+                            "{path} is {text:?}, without versions: write for example \
+                             \"{text}@^1.2\""
+                        )
+                    });
                 }
                 found.extend(unusual(&path, &package.name));
                 if !seen.insert(package.name.clone()) {
-                    found.push(format!("{path}: {} is named twice: name it once", package.name));
+                    let name = &package.name;
+                    found.add(|| format!("{path}: {name} is named twice: name it once"));
                 }
             }
         }
-        found
     }
 
     /// Returns what is wrong with the range of versions.
@@ -120,9 +121,8 @@ impl Values<'_> {
         })
     }
 
-    /// Returns what is wrong with where packages are from and installed to.
-    fn sources(&self) -> Vec<String> {
-        let mut found = Vec::new();
+    /// Adds what is wrong with where packages are from and installed to.
+    fn sources(&self, found: &mut Problems) {
         for (path, text) in self.texts("parameters.providers") {
             found.extend(provider(text).err().map(|why| format!("{path}: {why}")));
         }
@@ -133,11 +133,12 @@ impl Values<'_> {
         if !namespace.is_empty()
             && let Some(wrong) = names::label(namespace).first()
         {
-            found.push(format!(
-                "spec.parameters.namespace: no namespace can be named `{namespace}`: {wrong}"
-            ));
+            found.add(|| {
+                format!(
+                    "spec.parameters.namespace: no namespace can be named `{namespace}`: {wrong}"
+                )
+            });
         }
-        found
     }
 
     /// Returns what does not go together in an update.

@@ -69,6 +69,24 @@ fn a_plan_is_followed_by_what_operators_report() {
 }
 
 #[test]
+fn what_an_operator_reports_at_length_is_cut_off() {
+    let mut there = operator("", &[("Progressing", "True", "RollingOut")]);
+    there.status.conditions[0].message = "x".repeat(30_000);
+    let mut plan = vec![PlannedChange {
+        operator: "foo".into(),
+        operation: ChangeOperation::Update,
+        uid: "u1".into(),
+        version: "1.0.0".into(),
+        state: ChangeState::Written,
+        ..PlannedChange::default()
+    }];
+    let operators = [("foo".to_owned(), there)].into_iter().collect();
+    observe(&mut plan, &operators, None);
+    let message = &plan[0].message;
+    assert!(message.len() <= 4096 && message.ends_with("(cut off: it has 30000 bytes)"));
+}
+
+#[test]
 fn an_action_ends_when_all_of_its_plan_has() {
     let change = |operation, state| PlannedChange { operation, state, ..PlannedChange::default() };
     let start = at("2026-01-01T00:00:00Z");

@@ -8,7 +8,9 @@ use plimsoll_api::olm::action::{
 use plimsoll_content::hash::text_sha256;
 use serde_json::{Value, json};
 
-use super::{ActionDecision, DirectPermissions, NextStep, PlanDecision, give_up, next_step};
+use super::{
+    ActionDecision, DirectPermissions, NextStep, PlanDecision, explained, give_up, next_step,
+};
 use crate::actions::ActionFailure;
 use crate::actions::plan::ActionPlan;
 use crate::actions::report::ActionObject;
@@ -144,7 +146,7 @@ fn an_answer_is_in_the_result_and_says_if_it_is_cut_off() {
     assert!(cut.result.ends_with("é\n(cut off: it has 80000 bytes)"));
     let failure = ActionFailure::new(Reason::ConstraintsUnmet, long.clone());
     let failed = check(Err(failure), ActionState::Failed, &long);
-    assert!(failed.conditions[0].message.len() <= 32 * 1024);
+    assert!(failed.conditions[0].message.len() <= 4 * 1024);
     assert!(failed.conditions[0].message.ends_with("(cut off: it has 80000 bytes)"));
 }
 
@@ -229,6 +231,44 @@ fn the_next_step_of_an_action_that_is_cancelled_or_deleted() {
     // Another controller serves the class.
     check(Running, "cdf", "operator-update", "nothing");
     check(Pending, "d", "operator-update", "nothing");
+}
+
+#[test]
+fn an_action_whose_spec_is_too_long_fails_unless_it_has_begun() {
+    use Reason::InvalidAction;
+    let check = |state: ActionState, length: usize, expected: Option<&str>| {
+        let mut spec = ActionSpec { requester: Some(alice()), ..ActionSpec::default() };
+        spec.action_class = "operator-install".into();
+        spec.parameters = Some(json!({ "packages": ["x".repeat(length)] }));
+        let status = ActionStatus { state, ..ActionStatus::default() };
+        let action = ActionObject { spec, status, ..ActionObject::default() };
+        let classes = [class("operator-install")];
+        let found = match next_step(&action, &classes) {
+            NextStep::Report(report) => {
+                assert_eq!((report.state, report.reason), (ActionState::Failed, InvalidAction));
+                let status = action.reported(*report, at("2026-01-01T00:00:00Z"));
+                assert_eq!(status.failure.unwrap().command, "", "it would be as long");
+                Some(status.conditions[0].message.clone())
+            }
+            _ => None,
+        };
+        assert_eq!(found.as_deref(), expected, "{state:?} {length}");
+    };
+    check(ActionState::Pending, 200 * 1024, None);
+    check(ActionState::Pending, 256 * 1024, Some("spec is longer than 256 KiB"));
+    check(ActionState::Running, 256 * 1024, None);
+}
+
+#[test]
+fn a_long_explanation_ends_with_the_number_of_lines_that_are_left_out() {
+    let check = |count: usize, length: usize, expected: usize, last: &str| {
+        let shown = explained(&vec!["x".repeat(length); count]);
+        assert_eq!(shown.len(), expected, "{count} {length}");
+        assert!(shown.last().unwrap().ends_with(last), "{count} {length}: {:?}", shown.last());
+    };
+    check(1000, 20, 1000, "x");
+    check(2, 5000, 2, "x…");
+    check(70, 1024, 65, "and 6 more lines");
 }
 
 #[test]

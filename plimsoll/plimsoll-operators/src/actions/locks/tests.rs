@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::olm::action::{ActionState, ActionStatus, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::action::{
+    ActionClassSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
+};
 use plimsoll_api::{ConditionStatus, Reason};
 
-use super::{Footprint, Locks};
+use super::{Footprint, Locks, is_waited_for, next_end};
+use crate::actions::attributes::NamedClass;
 use crate::actions::report::{ActionObject, Report};
 use crate::actions::tests::at;
 
@@ -72,6 +75,37 @@ fn an_action_waits_for_those_before_it_that_touch_the_same() {
     check((1, Running, "?"), "+", Some("relies on release"));
     check((1, Running, "+"), "?", Some("changes release"));
     check((1, Running, "?"), "?", None);
+}
+
+#[test]
+fn an_action_of_another_controller_is_waited_for_while_its_class_is_there_until_its_deadline() {
+    use ActionState::{Pending, Running};
+    let backup = ActionClassSpec { controller: "example.com/backups".into(), ..Default::default() };
+    let classes = [NamedClass { name: "backup".into(), spec: backup }];
+    let now = at("2026-01-01T02:00:00Z");
+    let check = |class: &str, state: ActionState, started: &str, expected: bool| {
+        let mut action = action("other", 0, state, "+bar");
+        action.spec.action_class = class.into();
+        action.spec.deadline = "90m".into();
+        action.status.start_time = Some(started).filter(|it| !it.is_empty()).map(at);
+        let found = is_waited_for(&action, &classes, now);
+        assert_eq!(found, expected, "{class} {state:?} {started:?}");
+        let is_foreign = class != "operator-install";
+        let ends = at("2026-01-01T02:15:00Z");
+        let next = next_end([&action], &classes, now);
+        assert_eq!(next, Some(ends).filter(|_| found && is_foreign), "{class} {started:?}");
+    };
+    let in_time = "2026-01-01T00:45:00Z";
+    check("backup", Running, in_time, true);
+    check("backup", Running, "2026-01-01T00:30:00Z", false);
+    // Without a start, and with one that no clock has shown yet, its creation counts.
+    check("backup", Running, "", false);
+    check("backup", Running, "2099-01-01T00:00:00Z", false);
+    check("backup", Pending, in_time, false);
+    check("gone", Running, in_time, false);
+    // Those of this program are, whether or not their class is there.
+    check("operator-install", Running, "2026-01-01T00:30:00Z", true);
+    check("operator-install", Pending, "", true);
 }
 
 #[test]

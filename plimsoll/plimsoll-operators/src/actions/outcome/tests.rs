@@ -4,7 +4,9 @@ use plimsoll_api::olm::action::{
     ActionSpec, ChangeOperation, ChangeState, FailureDetails, PlannedChange,
 };
 
-use super::{complete, dependencies, of_package, satisfied, summary};
+use serde_json::{Value, json};
+
+use super::{complete, dependencies, of_packages, satisfied, summary};
 use crate::actions::tests::at;
 use ChangeOperation::{Await, Create, Delete, EnableCapability, Update, UpdateRelease};
 use ChangeState::{Completed, Failed, Planned, Writing, Written};
@@ -96,12 +98,36 @@ fn an_action_ends_with_what_became_of_its_package() {
     ];
     let check = |package: &str, expected: Option<&str>| {
         let spec = ActionSpec { package: package.into(), ..ActionSpec::default() };
-        assert_eq!(of_package(&spec, &plan), expected, "{package}");
+        assert_eq!(of_packages(&spec, &plan).as_deref(), expected, "{package}");
     };
     check("foo", Some("foo is there"));
     check("baz", None);
     check("qux", None);
     check("", None);
+}
+
+#[test]
+fn an_action_about_several_packages_ends_with_all_of_them() {
+    let done = |operator: &str, operation: ChangeOperation| PlannedChange {
+        message: format!("{operator} is done"),
+        ..change(operator, operation, Completed)
+    };
+    let check = |plan: &[PlannedChange], parameters: Value, expected: &str| {
+        let parameters = Some(parameters);
+        let spec = ActionSpec { package: "foo".into(), parameters, ..ActionSpec::default() };
+        assert_eq!(of_packages(&spec, plan).as_deref(), Some(expected));
+    };
+    let installed = [done("bar", Create), done("foo", Create), done("baz", Update)];
+    check(&installed, json!({}), "foo is done");
+    let both = "foo@1.2.5 and baz@1.2.5 were successfully installed";
+    check(&installed, json!({ "packages": ["baz@^1", "qux"] }), both);
+    check(&installed, json!({ "ranges": ["baz@^1"] }), both);
+    let all = "bar@1.2.5, foo@1.2.5 and baz@1.2.5 were successfully installed";
+    check(&installed, json!({ "packages": ["bar", "baz"] }), all);
+    // Those that go with it are not named in the request.
+    let deleted = [done("foo", Delete), done("bar", Delete), done("baz", Delete)];
+    check(&deleted, json!({ "cascade": true }), "foo, bar and baz were deleted");
+    check(&deleted[..1], json!({ "cascade": true }), "foo is done");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn the_release_is_planned_by_what_its_cluster_version_reports() {
     let same = "Await release >1.9.0; the update to 1.9.0 is in progress";
     check(update("1.9.0"), &[busy], same);
     let absent =
-        "InvalidAction: class release-update is about the ClusterVersion, and there is none";
+        "InvalidAction: this cluster has no ClusterVersion: class release-update is about that";
     check(json!({ "actionClass": "release-update", "deadline": "1h" }), &[], absent);
     let channel = || ("/spec/channel", json!(4));
     let unreadable = "InvalidAction: the ClusterVersion cannot be read: spec.channel: invalid type: \

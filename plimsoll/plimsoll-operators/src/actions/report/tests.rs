@@ -133,6 +133,52 @@ fn a_failure_says_what_is_left_and_how_to_go_on() {
 }
 
 #[test]
+fn a_command_that_is_too_long_for_a_status_is_left_out() {
+    let check = |command: String, is_kept: bool| {
+        let details = FailureDetails { command, ..FailureDetails::default() };
+        let status = ActionStatus { failure: Some(details), ..ActionStatus::default() };
+        let now = at("2026-01-01T00:00:00Z");
+        let report = Report::cancelled(status, "enough");
+        let failure = action(ActionStatus::default()).reported(report, now).failure.unwrap();
+        assert_eq!(!failure.command.is_empty(), is_kept);
+    };
+    check("x".repeat(4096), true);
+    check("x".repeat(4097), false);
+}
+
+#[test]
+fn the_least_status_says_how_an_action_ended_and_what_was_begun() {
+    use ChangeState::{Completed, Failed, Planned};
+    let now = at("2026-01-01T00:00:00Z");
+    let check = |report: Report, condition: [&str; 2], states: &[ChangeState], left: usize| {
+        let object = action(ActionStatus::default());
+        let least = object.least(&object.reported(report, now), "too large", now);
+        assert_eq!(least.state, ActionState::Failed);
+        assert_eq!(least.completion_time, Some(now));
+        assert_eq!(conditions(&least), [["ActionSucceeded", condition[0], condition[1]]]);
+        let found: Vec<ChangeState> = least.plan.iter().map(|it| it.state).collect();
+        assert_eq!(found, states);
+        assert!(least.plan.iter().all(|it| it.manifest.is_none()) && least.explanation.is_empty());
+        assert_eq!(least.failure.map_or(0, |it| it.left.len()), left);
+    };
+    let status = |bar: ChangeState, foo: ChangeState| {
+        let mut plan = plan(bar, foo);
+        plan.iter_mut().for_each(|it| it.manifest = Some(json!({ "kind": "Operator" })));
+        let explanation = vec!["foo requires bar".into()];
+        ActionStatus { plan, explanation, ..ActionStatus::default() }
+    };
+    // What has not ended has failed, and nothing of it was written.
+    let begins = Report::running(status(Planned, Planned));
+    let refused = "its status cannot be written: too large";
+    check(begins, ["InvalidAction", refused], &[], 0);
+    let mut ended = status(Completed, Failed);
+    ended.plan[1].unwritten = true;
+    let failure = ActionFailure::new(Reason::PolicyDenied, "no policy grants it");
+    let ends = Report::failed(ended, failure);
+    check(ends, ["PolicyDenied", "no policy grants it"], &[Completed, Failed], 1);
+}
+
+#[test]
 fn a_plan_in_parts_keeps_its_summary() {
     let check = |content: PartContent, expected: &str| {
         let status = ActionStatus {

@@ -6,7 +6,7 @@ use plimsoll_api::olm::action::{
     ActionState, ConcurrencyPolicy, CronActionSpec, EventActionSpec, EventActionStatus,
 };
 
-use super::{MadeAction, cron, event};
+use super::{MadeAction, cron, event, selector_problem};
 use crate::actions::tests::at;
 
 fn made(name: &str, state: ActionState, minute: u32) -> MadeAction {
@@ -51,6 +51,26 @@ fn a_schedule_makes_each_action_once() {
     let broken = CronActionSpec { schedule: "never".into(), ..hourly };
     let message = decide(&broken, &Default::default(), &[], "2026-01-01T03:10:00Z").status.message;
     assert!(message.contains("is no schedule"), "{message}");
+}
+
+#[test]
+fn a_selector_that_no_object_can_have_is_named() {
+    let check = |key: &str, value: &str, expected: Option<&str>| {
+        let selector = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let found = selector_problem(&selector);
+        assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+        if let Some((found, expected)) = found.zip(expected) {
+            let begin = "spec.on.object.selector is invalid: ";
+            assert!(found.starts_with(&format!("{begin}{expected}: ")), "{found}");
+        }
+    };
+    check("tier", "web", None);
+    check("example.com/tier", "", None);
+    check("tier", "a b", Some("`tier: a b`"));
+    check("tier!", "web", Some("`tier!: web`"));
+    // API servers would read two labels.
+    check("tier,other", "web", Some("`tier,other: web`"));
+    assert_eq!(selector_problem(&BTreeMap::new()), None);
 }
 
 #[test]
