@@ -51,9 +51,6 @@ pub(crate) fn run(what: &[&str]) -> Result<()> {
         let program = ["--package", "plimsoll-cli", "--features", "telemetry"];
         cargo(&[&["build", "--profile", "dist", &image], &program[..]].concat())?;
     }
-    if what.is_empty() || what.contains(&"actions") {
-        cargo(&["build", "--release", "--package", "plimsoll-cli", "--bin", "plimsoll"])?;
-    }
     let measure = ["run", "--release", "--package", "plimsoll-cli", "--example", "bench", "--"];
     cargo(&[&measure, what].concat())
 }

@@ -40,6 +40,42 @@ pub struct NamespacedName {
     pub name: String,
 }
 
+/// A namespace and a name in one text, for what is kept of many thousands of objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CompactName {
+    /// `NAMESPACE/NAME`.
+    pub text: Box<str>,
+}
+
+impl CompactName {
+    /// Names an object; `namespace` is empty for cluster-scoped ones.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { text: format!("{namespace}/{name}").into() }
+    }
+
+    /// Returns the namespace; empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        self.text.split_once('/').unwrap_or_default().0
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        self.text.split_once('/').unwrap_or_default().1
+    }
+}
+
+impl From<&NamespacedName> for CompactName {
+    fn from(NamespacedName { namespace, name }: &NamespacedName) -> Self {
+        Self::new(namespace, name)
+    }
+}
+
+impl From<&CompactName> for NamespacedName {
+    fn from(id: &CompactName) -> Self {
+        Self { namespace: id.namespace().to_owned(), name: id.name().to_owned() }
+    }
+}
+
 /// What identifies an object of a payload in a cluster (CV-2.3): two manifests with
 /// the same key are manifests of the same object, whatever their API versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -28,7 +28,7 @@ pub use condition::{
     Condition, ConditionStatus, MESSAGE_LENGTH_MAX, limited_message, merge_conditions,
     whole_seconds,
 };
-pub use key::{GroupKind, NamespacedName, ObjectKey};
+pub use key::{CompactName, GroupKind, NamespacedName, ObjectKey};
 #[cfg(feature = "objects")]
 pub use objects::{
     Action, ActionClass, ActionPart, ActionPolicy, Catalog, ClusterOperator, ClusterVersion,

@@ -142,7 +142,7 @@ impl<T> Relay<T> {
         &self,
         mut watched: ListingWatch<K>,
         observer: &impl Observer<K, Event = T>,
-        known: &mut KnownObjects<NamespacedName>,
+        known: &mut KnownObjects,
         end: &CancellationToken,
     ) -> String
     where

@@ -2,9 +2,9 @@
 //! that have ended, or wait, take of a program's memory and processor time. The program is a process of
 //! its own; the server is in this one.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -18,12 +18,16 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Figure, memory};
+use crate::Figure;
+use crate::memory;
+use crate::program::Program;
 
 /// The number of small Actions that are requested at once.
 const SMALL: usize = 500;
-/// The numbers of ended Actions whose memory is compared.
-const ENDED: [usize; 3] = [0, 5_000, 10_000];
+/// The numbers of ended Actions whose memory is compared. Each is listed in more than one page.
+const ENDED: [usize; 3] = [1_000, 5_500, 10_000];
+/// How often the program is started for each.
+const STARTS: usize = 3;
 /// The number of Actions that wait.
 const WAITING: usize = 1_000;
 /// How long the processor time of Actions at rest is measured.
@@ -40,7 +44,7 @@ pub(crate) async fn measure() -> Result<Vec<Figure>, anyhow::Error> {
 /// A server with a program that executes Actions on it.
 struct Stage {
     client: Client,
-    program: Option<Child>,
+    program: Option<Program>,
     files: tempfile::TempDir,
     stop: CancellationToken,
 }
@@ -63,35 +67,22 @@ impl Stage {
 
     /// Starts the program.
     fn begin(&mut self) -> Result<(), anyhow::Error> {
-        let own = std::env::current_exe()?;
-        let folder = own.ancestors().nth(2).context("an example lies in a target directory")?;
+        let path = |name: &str| self.files.path().join(name);
         let catalogs = workspace().join("examples");
-        let program = Command::new(folder.join("plimsoll"))
-            .args(["run", "--plain", "--operators", "--actions", "--kubeconfig"])
-            .arg(self.files.path().join("kubeconfig"))
-            .arg("--catalog-dir")
-            .arg(catalogs)
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .context(
-                "failed to start `plimsoll`; `cargo build --release -p plimsoll-cli` builds it",
-            )?;
-        self.program = Some(program);
+        let words = ["run", "--plain", "--operators", "--actions", "--kubeconfig"];
+        let mut arguments: Vec<OsString> = words.map(OsString::from).into();
+        arguments.extend([path("kubeconfig").into(), "--catalog-dir".into(), catalogs.into()]);
+        self.program = Some(Program::start(&arguments, path("socket"))?);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), anyhow::Error> {
-        if let Some(mut program) = self.program.take() {
-            program.kill()?;
-            program.wait()?;
-        }
-        Ok(())
+    /// Ends the program.
+    fn end(&mut self) {
+        self.program = None;
     }
 
-    fn process(&self) -> Result<u32, anyhow::Error> {
-        Ok(self.program.as_ref().context("the program runs")?.id())
+    fn program(&self) -> Result<&Program, anyhow::Error> {
+        self.program.as_ref().context("the program runs")
     }
 
     /// Waits until the classes are there, and a Catalog is read.
@@ -114,12 +105,11 @@ impl Stage {
         until("the Catalog is read", read).await
     }
 
-    /// Waits until the program has the lease of the one before it, and executes an Action.
-    async fn until_leading(&self, number: usize) -> Result<(), anyhow::Error> {
-        let name = format!("first-after-{number}");
-        self.create(&name, &request(CLASS)).await?;
+    /// Waits until the program has the lease of the one before it, and executes an Action of a name.
+    async fn until_leading(&self, name: &str) -> Result<(), anyhow::Error> {
+        self.create(name, &request(CLASS)).await?;
         until("the program leads", || async {
-            let found = self.actions().get(&name).await?;
+            let found = self.actions().get(name).await?;
             Ok(found.data["status"]["state"] == "Succeeded")
         })
         .await
@@ -171,8 +161,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // The program has ended by itself if this fails.
-        let _ = self.end();
+        self.end();
         self.stop.cancel();
     }
 }
@@ -223,49 +212,68 @@ async fn throughput() -> Result<Figure, anyhow::Error> {
     Ok(Figure::new("small Actions", "Embedded", text, "100 a second", json))
 }
 
+/// The memory of the program, in bytes.
+struct Memory {
+    allocated: i64,
+    resident: i64,
+}
+
 /// The memory of ended Actions, and what they and those that wait cost at rest.
 async fn history() -> Result<Vec<Figure>, anyhow::Error> {
     let mut stage = Stage::start().await?;
     stage.keep_all(CLASS).await?;
-    stage.end()?;
     let (mut figures, mut measured, mut text_bytes) = (Vec::new(), Vec::new(), 0);
     let mut there = 0;
     for number in ENDED {
+        stage.end();
         for at in there..number {
             text_bytes += end_one(&stage, at).await?;
         }
         there = number;
-        stage.begin()?;
-        stage.until_leading(number).await?;
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        measured.push(resident(stage.process()?)?);
-        if number != ENDED[2] {
-            stage.end()?;
-        }
+        measured.push(least_memory(&mut stage, number).await?);
     }
-    let of_one = |kib: i64, count: usize| kib * 1024 / i64::try_from(count).unwrap_or(i64::MAX);
-    let first = of_one(measured[1] - measured[0], ENDED[1]);
-    let second = of_one(measured[2] - measured[1], ENDED[2] - ENDED[1]);
-    let names = text_bytes / ENDED[2];
+    let texts = text_bytes / ENDED[2] as i64;
+    let of_one = |at: usize, bytes: fn(&Memory) -> i64| {
+        let more = bytes(&measured[at]) - bytes(&measured[at - 1]);
+        more / (ENDED[at] - ENDED[at - 1]) as i64
+    };
+    let allocated = [1, 2].map(|at| of_one(at, |it| it.allocated));
+    let resident = [1, 2].map(|at| of_one(at, |it| it.resident));
+    let [first, second] = allocated;
     let text = format!(
-        "{first} and {second} bytes each for the first and the second {}, {names} of them its names",
-        ENDED[1]
+        "{first} and {second} bytes each from {} to {} and to {}, {texts} of them its texts; {} and {} of \
+         resident memory",
+        ENDED[0], ENDED[1], ENDED[2], resident[0], resident[1]
     );
-    let json =
-        json!({ "first": first, "second": second, "names": names, "resident_kib": measured });
-    figures.push(Figure::new(
-        "memory of an ended Action",
-        "Embedded",
-        text,
-        "200 B and names",
-        json,
-    ));
+    let json = json!({ "allocated": allocated, "texts": texts, "resident": resident });
+    let limit = "200 B and its texts";
+    figures.push(Figure::new("memory of an ended Action", "Embedded", text, limit, json));
     figures.push(waiting(&stage).await?);
     Ok(figures)
 }
 
-/// Creates an Action that has ended; returns the length of its names.
-async fn end_one(stage: &Stage, at: usize) -> Result<usize, anyhow::Error> {
+/// Returns the memory of the program after it has listed the Actions, the least of several starts, and
+/// leaves it running. Buffers of requests differ between starts.
+async fn least_memory(stage: &mut Stage, number: usize) -> Result<Memory, anyhow::Error> {
+    let mut least: Option<Memory> = None;
+    for at in 0..STARTS {
+        stage.end();
+        stage.begin()?;
+        stage.until_leading(&format!("first-after-{number}-{at}")).await?;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let program = stage.program()?;
+        let (allocated, resident) = (program.allocated()?, resident(program.id())?);
+        let before = least.as_ref();
+        least = Some(Memory {
+            allocated: before.map_or(allocated, |it| it.allocated.min(allocated)),
+            resident: before.map_or(resident, |it| it.resident.min(resident)),
+        });
+    }
+    least.context("it is started")
+}
+
+/// Creates an Action that has ended; returns the length of what is kept of its texts.
+async fn end_one(stage: &Stage, at: usize) -> Result<i64, anyhow::Error> {
     let name = format!("ended-{at}");
     let created = stage.create(&name, &request(CLASS)).await?;
     let status = json!({ "status": {
@@ -280,7 +288,9 @@ async fn end_one(stage: &Stage, at: usize) -> Result<usize, anyhow::Error> {
     let patch = Patch::Merge(&status);
     stage.actions().patch_status(&name, &PatchParams::default(), &patch).await?;
     let uid = created.metadata.uid.unwrap_or_default();
-    Ok(name.len() + uid.len() + "default".len() + CLASS.len())
+    // Its watch knows it by namespace and name, too.
+    let id = format!("default/{name}");
+    Ok(i64::try_from(2 * id.len() + uid.len() + CLASS.len())?)
 }
 
 /// What Actions cost that wait beside those that have ended.
@@ -288,7 +298,7 @@ async fn waiting(stage: &Stage) -> Result<Figure, anyhow::Error> {
     stage.request(WAITING, &request("not-installed")).await?;
     until("all wait", || async { Ok(stage.count("Pending").await? == WAITING) }).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let process = stage.process()?;
+    let process = stage.program()?.id();
     let before = processor_milliseconds(process)?;
     tokio::time::sleep(REST).await;
     let spent = processor_milliseconds(process)? - before;
@@ -303,7 +313,7 @@ async fn waiting(stage: &Stage) -> Result<Figure, anyhow::Error> {
 
 fn resident(process: u32) -> Result<i64, anyhow::Error> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    Ok(i64::try_from(memory::kib(&status, "RssAnon:"))?)
+    Ok(i64::try_from(memory::kib(&status, "RssAnon:"))? * 1024)
 }
 
 fn processor_milliseconds(process: u32) -> Result<f64, anyhow::Error> {

@@ -9,6 +9,7 @@ mod drift;
 mod floor;
 mod install;
 mod memory;
+mod program;
 mod stage;
 mod update;
 
@@ -34,6 +35,9 @@ impl Figure {
 }
 
 fn main() -> Result<ExitCode, anyhow::Error> {
+    if let Some(ended) = program::run() {
+        return ended;
+    }
     // A second installation of the TLS provider is a no-op.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let only: Vec<String> = std::env::args().skip(1).collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::ActionState;
-use plimsoll_api::{NamespacedName, duration};
+use plimsoll_api::{CompactName, NamespacedName, duration};
 
 use super::attributes::NamedClass;
 use super::report::ActionObject;
@@ -17,13 +17,27 @@ use super::report::ActionObject;
 /// The number of ended Actions of a class that a namespace keeps, if the class has no limit of its own.
 pub const HISTORY_LIMIT: u32 = 100;
 
+/// A time in whole seconds, as API servers keep it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Second(i64);
+
+impl From<Timestamp> for Second {
+    fn from(time: Timestamp) -> Self {
+        Self(time.as_second())
+    }
+}
+
+impl From<Second> for Timestamp {
+    fn from(Second(time): Second) -> Self {
+        Self::from_second(time).unwrap_or(Self::MAX)
+    }
+}
+
 /// An Action that has ended, without what only its object has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedAction {
-    /// The namespace of the object.
-    pub namespace: Box<str>,
-    /// The name of the object.
-    pub name: Box<str>,
+    /// The namespace and the name of the object.
+    pub name: CompactName,
     /// The uid of the object.
     pub uid: Box<str>,
     /// The name of its class, which is no alias; the name in its spec if there is no such class.
@@ -31,9 +45,9 @@ pub struct EndedAction {
     /// The state that it ended in.
     pub state: ActionState,
     /// The creation time.
-    pub created: Timestamp,
+    pub created: Second,
     /// The completion time.
-    pub ended: Timestamp,
+    pub ended: Second,
     /// How many seconds it is kept after its end; `None` for as long as its class says.
     pub ttl: Option<u32>,
 }
@@ -52,31 +66,30 @@ impl EndedAction {
         }
         let class = NamedClass::find(classes, &spec.action_class);
         Some(Self {
-            namespace: namespace.as_str().into(),
-            name: name.as_str().into(),
+            name: CompactName::new(namespace, name),
             uid: uid.as_str().into(),
             class: class.map_or(spec.action_class.as_str(), |it| &it.name).into(),
             state: status.state,
-            created: *created,
-            ended: status.completion_time.unwrap_or(*created),
+            created: (*created).into(),
+            ended: status.completion_time.unwrap_or(*created).into(),
             ttl: duration::parse(&spec.ttl_after_finished).ok().map(seconds),
         })
     }
 
-    /// Returns the namespace and the name.
-    pub fn id(&self) -> NamespacedName {
-        NamespacedName { namespace: self.namespace.to_string(), name: self.name.to_string() }
+    /// Returns the namespace and the class.
+    fn group(&self) -> (Box<str>, Box<str>) {
+        (self.name.namespace().into(), self.class.clone())
     }
 
     /// Returns the sort key: the completion time, the creation time, then namespace and name.
-    fn order(&self) -> (Timestamp, Timestamp, &str, &str) {
-        (self.ended, self.created, &self.namespace, &self.name)
+    fn order(&self) -> (Second, Second, &CompactName) {
+        (self.ended, self.created, &self.name)
     }
 
     /// Returns the time at which it is to be deleted; `None` for never.
     fn expires(&self, of_class: Option<Duration>) -> Option<Timestamp> {
         let own = self.ttl.map(|it| Duration::from_secs(it.into()));
-        self.ended.checked_add(own.or(of_class)?).ok()
+        Timestamp::from(self.ended).checked_add(own.or(of_class)?).ok()
     }
 }
 
@@ -101,12 +114,12 @@ pub struct History {
 /// The ended Actions of a class in a namespace.
 #[derive(Debug, Default)]
 struct Group {
-    /// All of them.
-    all: BTreeSet<Sorted<ByEnd>>,
     /// Those that are kept as long as their class says.
     of_class: BTreeSet<Sorted<ByEnd>>,
     /// Those that say how long they are kept.
     expiring: BTreeSet<Sorted<ByExpiry>>,
+    /// The same ones by their end.
+    expiring_by_end: BTreeSet<Sorted<ByEnd>>,
 }
 
 /// What a class says of its ended Actions.
@@ -140,13 +153,12 @@ impl History {
 
     /// Adds an Action, in place of the one of its name.
     pub fn insert(&mut self, action: EndedAction) {
-        self.remove(&action.id());
         let action = Arc::new(action);
-        let key = (action.namespace.clone(), action.class.clone());
-        let group = self.groups.entry(key).or_default();
-        group.all.insert(Sorted::new(&action));
+        self.remove_as(&Sorted::new(&action));
+        let group = self.groups.entry(action.group()).or_default();
         if action.ttl.is_some() {
             group.expiring.insert(Sorted::new(&action));
+            group.expiring_by_end.insert(Sorted::new(&action));
         } else {
             group.of_class.insert(Sorted::new(&action));
         }
@@ -155,13 +167,18 @@ impl History {
 
     /// Removes an Action, and returns it; `None` if there is none of the name.
     pub fn remove(&mut self, id: &NamespacedName) -> Option<Arc<EndedAction>> {
-        let action = self.actions.take(&Sorted::sought(id))?.action;
-        let key = (action.namespace.clone(), action.class.clone());
+        self.remove_as(&Sorted::sought(id))
+    }
+
+    /// Removes the Action of a name.
+    fn remove_as(&mut self, named: &Sorted<ById>) -> Option<Arc<EndedAction>> {
+        let action = self.actions.take(named)?.action;
+        let key = action.group();
         if let Some(group) = self.groups.get_mut(&key) {
-            group.all.remove(&Sorted::new(&action));
             group.of_class.remove(&Sorted::new(&action));
             group.expiring.remove(&Sorted::new(&action));
-            if group.all.is_empty() {
+            group.expiring_by_end.remove(&Sorted::new(&action));
+            if group.len() == 0 {
                 self.groups.remove(&key);
             }
         }
@@ -183,6 +200,23 @@ impl History {
 }
 
 impl Group {
+    /// Returns the number of Actions.
+    fn len(&self) -> usize {
+        self.of_class.len() + self.expiring.len()
+    }
+
+    /// Returns all Actions, the one that ended first in front.
+    fn by_end(&self) -> impl Iterator<Item = &Arc<EndedAction>> {
+        let mut of_class = self.of_class.iter().peekable();
+        let mut expiring = self.expiring_by_end.iter().peekable();
+        let next = move || match (of_class.peek(), expiring.peek()) {
+            (Some(one), Some(other)) if other < one => expiring.next(),
+            (None, _) => expiring.next(),
+            (Some(_), _) => of_class.next(),
+        };
+        std::iter::from_fn(next).map(|it| &it.action)
+    }
+
     /// Adds the Actions that are to be deleted, and the time of the next one.
     fn outdated(&self, limits: Limits, now: Timestamp, found: &mut Outdated) {
         let mut expired = 0;
@@ -200,9 +234,8 @@ impl Group {
                 found.delete.push(Arc::clone(action));
             }
         }
-        let excess = self.all.len().saturating_sub(expired).saturating_sub(limits.count);
-        let all = self.all.iter().map(|it| &it.action);
-        let others = all.filter(|it| it.expires(limits.ttl).is_none_or(|at| at > now));
+        let excess = self.len().saturating_sub(expired).saturating_sub(limits.count);
+        let others = self.by_end().filter(|it| it.expires(limits.ttl).is_none_or(|at| at > now));
         found.delete.extend(others.take(excess).map(Arc::clone));
     }
 }
@@ -226,7 +259,7 @@ struct ByExpiry;
 
 impl SortKey for ById {
     fn compare(a: &EndedAction, b: &EndedAction) -> Ordering {
-        (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
+        a.name.cmp(&b.name)
     }
 }
 
@@ -259,11 +292,7 @@ impl<K> Sorted<K> {
 impl Sorted<ById> {
     /// Returns what is equal to the Action of a name.
     fn sought(id: &NamespacedName) -> Self {
-        Self::new(&Arc::new(EndedAction {
-            namespace: id.namespace.as_str().into(),
-            name: id.name.as_str().into(),
-            ..EndedAction::default()
-        }))
+        Self::new(&Arc::new(EndedAction { name: id.into(), ..EndedAction::default() }))
     }
 }
 

@@ -14,6 +14,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_api::{CompactName, NamespacedName};
+
 /// The storage went back to an earlier state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageRollback {
@@ -23,56 +25,51 @@ pub struct StorageRollback {
     pub now: u64,
 }
 
-/// An object as a watch showed it last.
-#[derive(Debug, Clone, Copy)]
-struct LastShown {
-    revision: u64,
-    exists: bool,
+/// The objects of one watch, as it showed them last.
+#[derive(Debug, Clone, Default)]
+pub struct KnownObjects {
+    /// The revisions of those that exist; while they are listed, of those that were listed.
+    existing: BTreeMap<CompactName, u64>,
+    /// While they are listed: the revisions of those that existed before and were not listed yet;
+    /// `None` otherwise.
+    unlisted: Option<BTreeMap<CompactName, u64>>,
+    /// The revisions of those that are gone and may return.
+    gone: BTreeMap<CompactName, u64>,
 }
 
-/// The objects of one watch, as it showed them last, by an id.
-#[derive(Debug, Clone)]
-pub struct KnownObjects<I> {
-    objects: BTreeMap<I, LastShown>,
-    /// While they are listed: those that existed before and were not listed yet; `None` otherwise.
-    unlisted: Option<BTreeMap<I, u64>>,
-}
-
-impl<I> Default for KnownObjects<I> {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), unlisted: None }
-    }
-}
-
-impl<I: Ord + Clone> KnownObjects<I> {
+impl KnownObjects {
     /// A list of all objects begins.
     pub fn list_begins(&mut self) {
-        let existing = self.objects.iter().filter(|(_, last)| last.exists);
-        self.unlisted = Some(existing.map(|(id, last)| (id.clone(), last.revision)).collect());
+        let unlisted = self.unlisted.get_or_insert_default();
+        unlisted.append(&mut self.existing);
     }
 
     /// An object exists at a revision. A list that shows an earlier one than was known is of an earlier
     /// state; events of a watch may come twice.
-    pub fn shown(&mut self, id: &I, revision: u64) -> Option<StorageRollback> {
-        let last = LastShown { revision, exists: true };
-        let before = self.objects.insert(id.clone(), last)?;
-        self.unlisted.as_mut()?.remove(id);
-        let seen = before.revision;
-        (revision < seen).then_some(StorageRollback { seen, now: revision })
+    pub fn shown(&mut self, name: &NamespacedName, revision: u64) -> Option<StorageRollback> {
+        let id = CompactName::from(name);
+        let unlisted = self.unlisted.as_mut().and_then(|it| it.remove(&id));
+        let gone = self.gone.remove(&id);
+        let before = self.existing.insert(id, revision).or(unlisted).or(gone);
+        let seen = before.filter(|seen| self.unlisted.is_some() && revision < *seen)?;
+        Some(StorageRollback { seen, now: revision })
     }
 
     /// An object is gone, since a revision if that is known. It `may_return` if a client would create
     /// it again: then it is remembered, otherwise there would be no end of them.
-    pub fn gone(&mut self, id: &I, revision: u64, may_return: bool) {
+    pub fn gone(&mut self, name: &NamespacedName, revision: u64, may_return: bool) {
+        let id = CompactName::from(name);
+        self.existing.remove(&id);
         match may_return {
-            true => self.objects.insert(id.clone(), LastShown { revision, exists: false }),
-            false => self.objects.remove(id),
+            true => self.gone.insert(id, revision),
+            false => self.gone.remove(&id),
         };
     }
 
     /// The list is complete; the objects that are gone, with the revision that they were last shown at.
-    pub fn listed(&mut self) -> BTreeMap<I, u64> {
-        self.unlisted.take().unwrap_or_default()
+    pub fn listed(&mut self) -> BTreeMap<NamespacedName, u64> {
+        let unlisted = self.unlisted.take().unwrap_or_default();
+        unlisted.into_iter().map(|(id, revision)| ((&id).into(), revision)).collect()
     }
 }
 
@@ -114,9 +111,10 @@ mod tests {
     /// Runs a script of lines `EVENT => OUTCOME`.
     #[track_caller]
     fn check(script: &str) {
-        let mut known: KnownObjects<&str> = KnownObjects::default();
+        let mut known = KnownObjects::default();
         let mut written = WrittenRevision::default();
         let number = |text: &str| text.parse::<u64>().unwrap();
+        let named = |name: &str| NamespacedName { namespace: String::new(), name: name.to_owned() };
         let rollback = |found: Option<StorageRollback>| match found {
             Some(StorageRollback { seen, now }) => format!("back from {seen} to {now}"),
             None => String::new(),
@@ -132,7 +130,7 @@ mod tests {
                 ["listed"] => {
                     let gone = known.listed();
                     gone.iter().for_each(|(id, revision)| known.gone(id, *revision, true));
-                    gone.into_keys().collect::<Vec<_>>().join(" ")
+                    gone.into_keys().map(|id| id.name).collect::<Vec<_>>().join(" ")
                 }
                 ["written", revision] => {
                     written.written(number(revision));
@@ -144,10 +142,10 @@ mod tests {
                 }
                 ["showed", revision] => rollback(written.shown(number(revision))),
                 ["gone", id, revision] => {
-                    known.gone(&id, number(revision), id != "namespace");
+                    known.gone(&named(id), number(revision), id != "namespace");
                     String::new()
                 }
-                [id, revision] => rollback(known.shown(&id, number(revision))),
+                [id, revision] => rollback(known.shown(&named(id), number(revision))),
                 _ => panic!("unknown line {line:?}"),
             };
             assert_eq!(outcome, expected.trim(), "after `{event}`");
@@ -201,6 +199,23 @@ mod tests {
              list
              b 11 =>
              listed =>",
+        );
+    }
+
+    #[test]
+    fn a_list_that_begins_again_forgets_nothing() {
+        check(
+            "list
+             a 10
+             b 11
+             c 12
+             listed =>
+             list
+             a 10
+             list
+             a 10 =>
+             b 9 => back from 11 to 9
+             listed => c",
         );
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use plimsoll_api::ACTION;
+use plimsoll_api::{ACTION, NamespacedName};
 use plimsoll_operators::actions::history::{EndedAction, Outdated};
 use tokio::time::Instant;
 
@@ -73,18 +73,18 @@ impl ControlLoop {
         let Batch { actions, is_more } = self.undeleted.batch(delete, Instant::now());
         let resource = api_resource(ACTION);
         let deletions = actions.iter().map(|it| {
-            let (namespace, name) = (&it.namespace, &it.name);
+            let (namespace, name) = (it.name.namespace(), it.name.name());
             self.writer.delete_uid(namespace, &resource, name, &it.uid)
         });
         for (ended, deleted) in actions.iter().zip(join_all(deletions).await) {
             match deleted {
                 Ok(_) => {
                     // The watch shows later that it is gone, or that a finalizer holds it up.
-                    self.action_gone(&ended.id());
+                    self.action_gone(&NamespacedName::from(&ended.name));
                 }
                 Err(error) => {
                     self.undeleted.uids.insert(ended.uid.clone());
-                    let (error, name) = (chain(&error), &*ended.name);
+                    let (error, name) = (chain(&error), ended.name.name());
                     tracing::debug!(error, name, "cannot delete an Action");
                 }
             }
