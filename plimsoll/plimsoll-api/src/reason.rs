@@ -328,6 +328,14 @@ reasons! {
     ActionDeleted,
     /// Whether changes of an Action were made is not known: the cluster was restored to an earlier state.
     OutcomeUnknown,
+    /// Times of a schedule passed without a controller that acted on them.
+    ScheduleMissed,
+    /// No Action could be made for a time of a schedule within the deadline to start.
+    StartingDeadlineExceeded,
+    /// No Action was made for a time of a schedule, since the one before had not ended.
+    ActionAlreadyActive,
+    /// The clock went back behind the time of a schedule that was acted on last.
+    ClockSetBack,
 }
 
 impl fmt::Display for Reason {

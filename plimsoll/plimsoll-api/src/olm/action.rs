@@ -15,7 +15,7 @@ use crate::config::MetaCondition;
 pub use self::change::{ChangeOperation, ChangeState, PlannedChange};
 pub use self::generators::{
     ConcurrencyPolicy, CronActionSpec, CronActionStatus, EventActionSpec, EventActionStatus,
-    EventSource, EventSourceKind, ObservedContent, RetryActionSpec, RetryActionStatus,
+    EventSource, EventSourceKind, MissedTimes, ObservedContent, RetryActionSpec, RetryActionStatus,
     SelectedObjects,
 };
 pub use self::part::{ActionPartSpec, PartContent, PartReference};

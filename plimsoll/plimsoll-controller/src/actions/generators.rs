@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
-    EventActionSpec, EventActionStatus, EventSourceKind, OWNER_LABEL, RetryActionSpec,
+    EventActionSpec, EventActionStatus, EventSourceKind, MissedTimes, OWNER_LABEL, RetryActionSpec,
     RetryActionStatus,
 };
 use plimsoll_api::{
@@ -165,8 +165,8 @@ impl ActionGenerator {
                 GeneratorDecision { status, ..GeneratorDecision::default() }
             }
             Content::Cron(spec, status) => {
-                let decision =
-                    triggers::cron(&self.name, self.created, spec, status, &listed(generated), now);
+                let (name, uid, made) = (&self.name, &self.uid, listed(generated));
+                let decision = triggers::cron(name, uid, self.created, spec, status, &made, now);
                 GeneratorDecision {
                     create: decision.make,
                     cancel: decision.cancel,
@@ -306,14 +306,24 @@ impl ActionGenerator {
             Content::Retry(..) => None,
             Content::Cron(_, status) => {
                 let decided = decided.and_then(|it| CronActionStatus::deserialize(it).ok());
-                let last_schedule_time = status.last_schedule_time;
+                let (last_schedule_time, missed) =
+                    (status.last_schedule_time, status.missed.clone());
                 let decided = decided.unwrap_or_else(|| status.clone());
-                changed(status, &CronActionStatus { message, last_schedule_time, ..decided })
+                let after = CronActionStatus { message, last_schedule_time, missed, ..decided };
+                changed(status, &after)
             }
             Content::Event(_, status) => {
                 changed(status, &EventActionStatus { message, ..status.clone() })
             }
         }
+    }
+
+    /// Returns the times of its schedule for which no Action was made according to another status; `None` if
+    /// they are those of the present one.
+    pub(super) fn newly_missed(&self, status: &Value) -> Option<MissedTimes> {
+        let Content::Cron(_, before) = &self.content else { return None };
+        let after = CronActionStatus::deserialize(status).ok()?;
+        after.missed.filter(|it| before.missed.as_ref() != Some(it))
     }
 
     fn collisions(&self) -> Option<u32> {
@@ -547,6 +557,24 @@ mod tests {
         assert_eq!(status["failed"], 1);
         assert_eq!(status["latestAttempt"], Value::Null);
         assert!(status["nextAttemptTime"].is_string(), "{status}");
+    }
+
+    #[test]
+    fn missed_times_are_announced_once_and_with_the_action_that_is_made() {
+        let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
+        let decided = |cron: &ActionGenerator, now: &str| {
+            let decision = cron.decide(&[], &none, false, now.parse().expect("a time"));
+            let status = decision.status.clone().unwrap_or_default();
+            let missed = cron.newly_missed(&status).map(|it| (it.reason, it.count));
+            (decision, missed)
+        };
+        let cron = nightly(&json!({ "lastScheduleTime": "2026-01-01T03:00:00Z" }));
+        let (decision, missed) = decided(&cron, "2026-01-04T04:00:00Z");
+        assert_eq!(missed, Some(("ScheduleMissed".to_owned(), 2)));
+        let refused = cron.after_refusal(&decision, "no quota", Timestamp::default());
+        assert_eq!(refused.expect("it says so")["missed"], Value::Null, "none is made yet");
+        let cron = nightly(&decision.status.expect("it is written"));
+        assert_eq!(decided(&cron, "2026-01-05T04:00:00Z").1, None);
     }
 
     #[test]

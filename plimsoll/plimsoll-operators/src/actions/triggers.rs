@@ -1,17 +1,17 @@
 //! CronActions and EventActions: the Actions that they create, and the history that they keep.
 
+mod cron;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_cel::names;
-use plimsoll_api::olm::action::{
-    ActionState, ConcurrencyPolicy, CronActionSpec, CronActionStatus, EventActionSpec,
-    EventActionStatus, ObservedContent,
-};
+use plimsoll_api::olm::action::{ActionState, EventActionSpec, EventActionStatus, ObservedContent};
 
-use super::schedule::Schedule;
-use super::{NAME_LENGTH_MAX, cut, derived_name};
+use super::{cut, derived_name};
+
+pub use self::cron::{CronDecision, cron};
 
 /// The number of successful Actions that are kept without a limit in the spec.
 const SUCCESSFUL_KEPT: u32 = 3;
@@ -36,91 +36,6 @@ pub struct MadeAction {
     pub created: Timestamp,
     /// The completion time; `None` before.
     pub ended: Option<Timestamp>,
-}
-
-/// A decision on a CronAction.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CronDecision {
-    /// The name of the Action to create; `None` for none.
-    pub make: Option<String>,
-    /// The names of the Actions to cancel.
-    pub cancel: Vec<String>,
-    /// The names of the Actions to delete, oldest first.
-    pub delete: Vec<String>,
-    /// The status to write after these changes; until it is written, the decision is the same.
-    pub status: CronActionStatus,
-    /// The time of the next decision; `None` if only an event causes one.
-    pub wake_at: Option<Timestamp>,
-}
-
-/// Decides on a CronAction.
-pub fn cron(
-    name: &str,
-    created: Timestamp,
-    spec: &CronActionSpec,
-    status: &CronActionStatus,
-    made: &[MadeAction],
-    now: Timestamp,
-) -> CronDecision {
-    let active: Vec<&MadeAction> = made.iter().filter(|it| !it.state.is_final()).collect();
-    let succeeded = made.iter().filter(|it| it.state == ActionState::Succeeded);
-    let mut decision = CronDecision {
-        delete: outdated(
-            made,
-            spec.successful_actions_history_limit,
-            spec.failed_actions_history_limit,
-        ),
-        status: CronActionStatus {
-            last_schedule_time: status.last_schedule_time,
-            last_successful_time: succeeded
-                .filter_map(|it| it.ended)
-                .max()
-                .max(status.last_successful_time),
-            active: active.iter().map(|it| it.name.clone()).collect(),
-            message: String::new(),
-            collision_count: status.collision_count,
-        },
-        ..CronDecision::default()
-    };
-    let schedule = match Schedule::parse(&spec.schedule, &spec.time_zone) {
-        Ok(schedule) => schedule,
-        Err(message) => {
-            decision.status.message = message;
-            return decision;
-        }
-    };
-    if spec.suspend {
-        return decision;
-    }
-    decision.wake_at = schedule.after(now);
-    // A time in the future is due to a wrong clock and is ignored.
-    let since = status.last_schedule_time.map_or(created, |it| it.max(created)).min(now);
-    let Some(due) = schedule.latest(since, now) else { return decision };
-    let late = now.duration_since(due).as_secs();
-    decision.status.last_schedule_time = Some(due);
-    if spec.starting_deadline_seconds.is_some_and(|most| late > most) {
-        return decision;
-    }
-    match spec.concurrency_policy {
-        ConcurrencyPolicy::Forbid if !active.is_empty() => return decision,
-        ConcurrencyPolicy::Replace => {
-            decision.cancel = active.iter().map(|it| it.name.clone()).collect();
-        }
-        ConcurrencyPolicy::Allow | ConcurrencyPolicy::Forbid => {}
-    }
-    decision.make = Some(scheduled_name(name, due));
-    decision
-}
-
-/// Returns the name of the Action of a CronAction that is due at a time. Long names that are cut would be those
-/// of other CronActions, too.
-fn scheduled_name(name: &str, due: Timestamp) -> String {
-    let minutes = (due.as_second() / 60).to_string();
-    let whole = format!("{name}-{minutes}");
-    match whole.len() <= NAME_LENGTH_MAX {
-        true => whole,
-        false => derived_name(name, &[name, &minutes]),
-    }
 }
 
 /// A decision on an EventAction.

@@ -99,7 +99,7 @@ const OF_OPERATORS: &[Reason] = &[
     Reason::Deprecated,
 ];
 
-/// Shown in Actions.
+/// Shown in Actions and what generates them.
 const OF_ACTIONS: &[Reason] = &[
     Reason::OperatorNotFound,
     Reason::DependedUpon,
@@ -124,6 +124,10 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::InvalidActionClass,
     Reason::ActionDeleted,
     Reason::OutcomeUnknown,
+    Reason::ScheduleMissed,
+    Reason::StartingDeadlineExceeded,
+    Reason::ActionAlreadyActive,
+    Reason::ClockSetBack,
 ];
 
 #[test]

@@ -6,6 +6,7 @@ mod history;
 mod invariants;
 mod requests;
 mod runner;
+mod schedule;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,6 +27,8 @@ const CONVERGENCE_TIME: Duration = Duration::from_secs(5 * 60);
 pub(crate) const SHARE: u64 = 10;
 
 const ACTIONS: &str = "/apis/olm.io/v1/namespaces/default/actions";
+/// The path of the CronAction.
+const CLEAN: &str = "/apis/olm.io/v1/namespaces/default/cronactions/clean";
 
 /// The result of a scenario.
 #[derive(Clone)]

@@ -54,7 +54,7 @@ pub(crate) struct Write {
     /// What was sent, if it was about the add-on layer or an object of an Operator, but for statuses.
     pub(crate) sent: Value,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that; the whole
-    /// Action after a write of its status.
+    /// Action or CronAction after a write of its status.
     pub(crate) reported: Value,
 }
 
@@ -107,7 +107,8 @@ struct RecordedRun {
 
 /// Returns whether a path is that of the status of an Action.
 fn is_status_of_action(path: &str) -> bool {
-    path.starts_with(ADD_ONS) && path.contains("/actions/") && path.ends_with("/status")
+    let is_action = path.contains("/actions/") || path.contains("/cronactions/");
+    path.starts_with(ADD_ONS) && is_action && path.ends_with("/status")
 }
 
 /// An API server that records writes; clones share the record.

@@ -10,8 +10,8 @@ use crate::olm::action::{
     ActionPreconditions, ActionRequester, ActionSpec, ActionState, ActionStatus, ChangeOperation,
     ChangeState, ConcurrencyPolicy, CronActionSpec, CronActionStatus, EffectiveAttribute,
     EventActionSpec, EventActionStatus, EventSource, EventSourceKind, FailureDetails,
-    MaintenanceWindow, ObservedContent, PartContent, PartReference, PlanExpression, PlannedChange,
-    PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
+    MaintenanceWindow, MissedTimes, ObservedContent, PartContent, PartReference, PlanExpression,
+    PlannedChange, PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
 };
 use crate::olm::policy::{
     ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
@@ -184,6 +184,12 @@ fn everything_of_what_makes_actions_is_declared() {
     check(CRON_ACTION, "spec", &cron);
     let status = CronActionStatus {
         last_schedule_time: moment(),
+        missed: Some(MissedTimes {
+            reason: "ScheduleMissed".into(),
+            count: 2,
+            message: "no Action was made in time".into(),
+            ..MissedTimes::default()
+        }),
         last_successful_time: moment(),
         active: vec!["nightly-1".into()],
         message: "no such time zone".into(),

@@ -133,9 +133,13 @@ pub struct CronActionSpec {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CronActionStatus {
-    /// The latest time of the schedule that was acted on; absent before the first.
+    /// The latest time of the schedule that was acted on, or at which a clock that was ahead was set back; absent
+    /// before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_schedule_time: Option<Timestamp>,
+    /// The times of the schedule for which no Action was made last; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<MissedTimes>,
     /// When an Action of it succeeded last; absent if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_successful_time: Option<Timestamp>,
@@ -149,6 +153,27 @@ pub struct CronActionStatus {
     /// How many names of its Actions were taken; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<u32>,
+}
+
+/// Times of a schedule for which no Action was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MissedTimes {
+    /// Why: ScheduleMissed, StartingDeadlineExceeded, ActionAlreadyActive or ClockSetBack.
+    // +required
+    pub reason: String,
+    /// How many; 100 if there are more.
+    // +required
+    pub count: u32,
+    /// The first of them.
+    // +required
+    pub first_time: Timestamp,
+    /// The last of them.
+    // +required
+    pub last_time: Timestamp,
+    /// What prevented it.
+    // +required
+    pub message: String,
 }
 
 /// Makes Actions when something changes.

@@ -5,9 +5,11 @@ use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, Obje
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
+use serde_json::Value;
 
 use super::ControlLoop;
 use super::known::{known_reason, reason_of};
+use crate::actions::generators::ActionGenerator;
 
 impl ControlLoop {
     /// Emits events about what has changed of an Action since it was last observed, and counts it
@@ -112,6 +114,19 @@ impl ControlLoop {
         let reason = known_reason(&change.reason).or_else(|| reason_of(action));
         let reason = reason.unwrap_or(Reason::InvalidAction);
         self.announce_on_subject(action, change, severity, reason, &what);
+    }
+
+    /// Emits an event about the times of a schedule for which no Action was made, if the status that was
+    /// written has others than the one before.
+    pub(super) fn announce_missed(&self, generator: &ActionGenerator, status: &Value) {
+        let Some(missed) = generator.newly_missed(status) else { return };
+        let Some(reason) = known_reason(&missed.reason) else { return };
+        // The same each time, so that many of them are one event.
+        let note = format!("{}; see status.missed", missed.message);
+        let severity = Severity::Warning;
+        let draft = EventDraft { severity, reason, action: "Schedule", note, related: None };
+        let ActionGenerator { kind, namespace, name, uid, .. } = generator;
+        self.recorder.emit_about_in(namespace, *kind, name, uid, draft);
     }
 
     fn announce_on_action(

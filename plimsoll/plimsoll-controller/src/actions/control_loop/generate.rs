@@ -96,7 +96,12 @@ impl ControlLoop {
         let done = self.carry_out(generator, &decision, &uids).await;
         let wake_at = decision.wake_at;
         match done {
-            Ok(done) => self.decision_done(generator.kind, id, done),
+            Ok(done) => {
+                if let Some(written) = &done.written {
+                    self.announce_missed(generator, &written.data["status"]);
+                }
+                self.decision_done(generator.kind, id, done)
+            }
             Err(error) => {
                 tracing::debug!(error = chain(&error), kind, name = id.name, "trying again");
                 self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);

@@ -1,12 +1,14 @@
 //! The Actions of schedules and of changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::olm::action::{
-    ActionState, ConcurrencyPolicy, CronActionSpec, EventActionSpec, EventActionStatus,
+    ActionState, ConcurrencyPolicy, CronActionSpec, CronActionStatus, EventActionSpec,
+    EventActionStatus,
 };
 
-use super::{MadeAction, cron, event, selector_problem};
+use super::{CronDecision, MadeAction, cron, event, selector_problem};
+use crate::actions::schedule::Schedule;
 use crate::actions::tests::at;
 
 fn made(name: &str, state: ActionState, minute: u32) -> MadeAction {
@@ -20,7 +22,7 @@ fn a_schedule_makes_each_action_once() {
     let created = at("2026-01-01T00:00:00Z");
     let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
     let decide = |spec: &CronActionSpec, status: &_, made: &[MadeAction], now: &str| {
-        cron("nightly", created, spec, status, made, at(now))
+        cron("nightly", "9e5b", created, spec, status, made, at(now))
     };
     let early = decide(&hourly, &Default::default(), &[], "2026-01-01T00:30:00Z");
     assert_eq!((early.make, early.wake_at), (None, Some(at("2026-01-01T01:00:00Z"))));
@@ -51,6 +53,155 @@ fn a_schedule_makes_each_action_once() {
     let broken = CronActionSpec { schedule: "never".into(), ..hourly };
     let message = decide(&broken, &Default::default(), &[], "2026-01-01T03:10:00Z").status.message;
     assert!(message.contains("is no schedule"), "{message}");
+}
+
+/// Returns a decision on a CronAction `c` that was created at midnight.
+fn decide(
+    spec: &CronActionSpec,
+    status: &CronActionStatus,
+    made: &[MadeAction],
+    now: &str,
+) -> CronDecision {
+    cron("c", "9e5b", at("2026-01-01T00:00:00Z"), spec, status, made, at(now))
+}
+
+#[test]
+fn times_without_an_action_are_in_the_status() {
+    let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
+    let check = |decision: &CronDecision, expected: Option<(&str, u32, &str, &str)>| {
+        let found = decision.status.missed.as_ref().map(|it| {
+            let time = |time: jiff::Timestamp| time.strftime("%H:%M").to_string();
+            (it.reason.clone(), it.count, time(it.first_time), time(it.last_time))
+        });
+        let expected = expected
+            .map(|(reason, count, first, last)| (reason.into(), count, first.into(), last.into()));
+        assert_eq!(found, expected);
+    };
+    let none = CronActionStatus::default();
+    let in_time = decide(&hourly, &none, &[], "2026-01-01T01:00:05Z");
+    check(&in_time, None);
+    // No controller acted on two more of them.
+    let late = decide(&hourly, &in_time.status, &[], "2026-01-01T04:00:05Z");
+    assert!(late.make.is_some());
+    check(&late, Some(("ScheduleMissed", 2, "02:00", "03:00")));
+    let next = decide(&hourly, &late.status, &[], "2026-01-01T05:00:05Z");
+    check(&next, Some(("ScheduleMissed", 2, "02:00", "03:00")));
+    let strict = CronActionSpec { starting_deadline_seconds: Some(60), ..hourly.clone() };
+    let over = decide(&strict, &next.status, &[], "2026-01-01T07:01:01Z");
+    assert_eq!(over.make, None);
+    check(&over, Some(("StartingDeadlineExceeded", 2, "06:00", "07:00")));
+    assert_eq!(over.status.missed.unwrap().message, "no Action could be made within 60s of it");
+    let one = CronActionSpec { concurrency_policy: ConcurrencyPolicy::Forbid, ..hourly.clone() };
+    let running = [made("c-1", ActionState::Running, 1)];
+    let first = decide(&one, &next.status, &running, "2026-01-01T06:00:00Z");
+    check(&first, Some(("ActionAlreadyActive", 1, "06:00", "06:00")));
+    let message = "c-1 had not ended, and concurrencyPolicy is Forbid";
+    assert_eq!(first.status.missed.as_ref().unwrap().message, message);
+    // One after another for the same reason are counted together.
+    let second = decide(&one, &first.status, &running, "2026-01-01T07:00:00Z");
+    check(&second, Some(("ActionAlreadyActive", 2, "06:00", "07:00")));
+    let then = decide(&one, &second.status, &[], "2026-01-01T08:00:00Z");
+    assert!(then.make.is_some());
+    check(&then, Some(("ActionAlreadyActive", 2, "06:00", "07:00")));
+    let again = decide(&one, &then.status, &running, "2026-01-01T09:00:00Z");
+    check(&again, Some(("ActionAlreadyActive", 1, "09:00", "09:00")));
+    // An Action that was made before this could be recorded is no other one, and its time is not missed.
+    let minutes = |time: &str| at(time).as_second() / 60;
+    let own = format!("c-{}", minutes("2026-01-01T10:00:00Z"));
+    let own = [made(&own, ActionState::Running, 1)];
+    let once_more = decide(&one, &again.status, &own, "2026-01-01T10:00:30Z");
+    assert_eq!(once_more.make.as_ref(), Some(&own[0].name));
+    assert_eq!(once_more.status.missed, again.status.missed);
+    let replaces =
+        CronActionSpec { concurrency_policy: ConcurrencyPolicy::Replace, ..hourly.clone() };
+    assert!(decide(&replaces, &again.status, &own, "2026-01-01T10:00:30Z").cancel.is_empty());
+    let taken_over = decide(&hourly, &again.status, &own, "2026-01-01T12:00:30Z");
+    check(&taken_over, Some(("ScheduleMissed", 1, "11:00", "11:00")));
+    // What is suspended makes one Action at its end.
+    let suspended = CronActionSpec { suspend: true, ..hourly.clone() };
+    assert_eq!(decide(&suspended, &none, &[], "2026-01-01T05:30:00Z").status, none);
+    let minutely = CronActionSpec { schedule: "* * * * *".into(), ..CronActionSpec::default() };
+    let (begin, end) = (at("2025-01-01T00:00:00Z"), at("2026-01-01T03:07:00Z"));
+    let year = cron("c", "9e5b", begin, &minutely, &none, &[], end);
+    check(&year, Some(("ScheduleMissed", 100, "00:01", "03:06")));
+}
+
+#[test]
+fn every_time_of_a_schedule_makes_an_action_or_is_counted() {
+    let created = at("2026-01-01T00:00:00Z");
+    let spec = |deadline, policy| CronActionSpec {
+        schedule: "*/7 * * * *".into(),
+        starting_deadline_seconds: deadline,
+        concurrency_policy: policy,
+        ..CronActionSpec::default()
+    };
+    for (deadline, policy) in [
+        (None, ConcurrencyPolicy::Allow),
+        (None, ConcurrencyPolicy::Forbid),
+        (Some(90), ConcurrencyPolicy::Allow),
+        (Some(30), ConcurrencyPolicy::Replace),
+        (Some(200), ConcurrencyPolicy::Forbid),
+    ] {
+        let spec = spec(deadline, policy);
+        let (mut status, mut names, mut counted) = (CronActionStatus::default(), Vec::new(), 0);
+        let mut now = created;
+        for turn in 0..400_i64 {
+            // Sometimes no controller runs, for up to an hour.
+            now += jiff::SignedDuration::from_secs(match turn % 11 {
+                3 => 3_600,
+                7 => 700,
+                other => 20 + other * 13,
+            });
+            let running = made("running", ActionState::Running, 0);
+            let active = if turn % 5 < 2 { vec![running] } else { Vec::new() };
+            let decision = cron("c", "9e5b", created, &spec, &status, &active, now);
+            let of = |status: &CronActionStatus| status.missed.clone().unwrap_or_default();
+            let (before, after) = (of(&status), of(&decision.status));
+            if before != after {
+                let continues = before.first_time == after.first_time;
+                counted += after.count - if continues { before.count } else { 0 };
+            }
+            names.extend(decision.make.clone());
+            status = decision.status;
+            let again = cron("c", "9e5b", created, &spec, &status, &active, now);
+            assert_eq!((again.make, &again.status), (None, &status), "{policy:?} {now}");
+        }
+        let schedule = Schedule::parse(&spec.schedule, "").unwrap();
+        let times = std::iter::successors(schedule.after(created), |it| schedule.after(*it));
+        let passed = times.take_while(|it| *it <= now).count();
+        assert_eq!(names.len() + counted as usize, passed, "{deadline:?} {policy:?}");
+        let unique: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "{deadline:?} {policy:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_ahead_silences_no_schedule() {
+    let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
+    let acted = |time: &str| CronActionStatus {
+        last_schedule_time: Some(at(time)),
+        ..CronActionStatus::default()
+    };
+    // Another controller whose clock is a little ahead acted on the next time.
+    let status = acted("2026-01-01T05:00:00Z");
+    let early = decide(&hourly, &status, &[], "2026-01-01T04:59:58Z");
+    assert_eq!((early.make, &early.status), (None, &status));
+    assert_eq!(early.wake_at, status.last_schedule_time);
+    assert_eq!(decide(&hourly, &status, &[], "2026-01-01T05:00:00Z").make, None);
+    // So may that of the API server be that created it, right before a time.
+    let none = CronActionStatus::default();
+    let minutely = CronActionSpec { schedule: "* * * * *".into(), ..CronActionSpec::default() };
+    let created = decide(&minutely, &none, &[], "2025-12-31T23:58:30Z");
+    assert_eq!((created.make, created.status), (None, none));
+    // It was years ahead.
+    let status = acted("2030-01-01T05:00:00Z");
+    let back = decide(&hourly, &status, &[], "2026-01-01T04:30:00Z");
+    assert_eq!((back.make, back.wake_at), (None, Some(at("2026-01-01T05:00:00Z"))));
+    let missed = back.status.missed.clone().unwrap();
+    let message = "the clock was set back from 2030-01-01T05:00:00Z";
+    assert_eq!((missed.reason.as_str(), missed.message.as_str()), ("ClockSetBack", message));
+    assert_eq!(decide(&hourly, &back.status, &[], "2026-01-01T04:45:00Z").status, back.status);
+    assert!(decide(&hourly, &back.status, &[], "2026-01-01T05:00:00Z").make.is_some());
 }
 
 #[test]
@@ -89,7 +240,7 @@ fn histories_are_limited_oldest_first() {
         made("running", ActionState::Running, 0),
     ];
     let created = at("2026-01-01T00:00:00Z");
-    let decision = cron("c", created, &spec, &Default::default(), &history, created);
+    let decision = cron("c", "9e5b", created, &spec, &Default::default(), &history, created);
     assert_eq!(decision.delete, ["old", "cancelled", "mid"]);
 }
 
@@ -165,7 +316,7 @@ fn schedules_with_long_names_make_actions_of_different_names() {
     let created = at("2026-01-01T00:00:00Z");
     let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
     let made = |name: &str, now: &str| {
-        let made = cron(name, created, &hourly, &Default::default(), &[], at(now)).make;
+        let made = cron(name, "9e5b", created, &hourly, &Default::default(), &[], at(now)).make;
         made.expect("it is due")
     };
     let long = "update-of-all-operators-of-the-team-that-runs-the-databases";

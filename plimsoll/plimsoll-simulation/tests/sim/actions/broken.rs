@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::history::reported;
 use super::invariants::violations;
 use super::requests::{Request, TENANT};
-use super::{ACTIONS, ActionsResult, play};
+use super::{ACTIONS, ActionsResult, CLEAN, play};
 use crate::broken::scenario;
 use crate::record::{INSTALLED, Write};
 
@@ -46,6 +46,13 @@ fn is_update(write: &Write) -> bool {
     write.path.starts_with(INSTALLED)
         && write.method == "PATCH"
         && write.sent.as_array().into_iter().flatten().any(is_mark)
+}
+
+/// Returns whether a write makes an Action of the CronAction.
+fn is_scheduled(write: &Write) -> bool {
+    write.path == ACTIONS
+        && write.status == 201
+        && write.sent["metadata"]["labels"][OWNER_LABEL] == "clean"
 }
 
 /// Returns the place of the first write that is selected.
@@ -230,6 +237,26 @@ const ORDER: &[(&str, Mutation)] = &[
         let at =
             place(it, |it| is_made(it) && it.sent["metadata"]["labels"][OWNER_LABEL] == "again");
         (0..3).for_each(|_| repeat(it, at));
+    }),
+    ("is made twice", |it| {
+        let at = place(it, is_scheduled);
+        repeat(it, at);
+    }),
+    ("nothing was made at", |it| {
+        let at = place(it, is_scheduled);
+        it.writes.remove(at);
+    }),
+    ("counts as missed", |it| {
+        let is_status = |it: &Write| it.path.starts_with(CLEAN) && it.path.ends_with("/status");
+        let at =
+            place(it, |it| is_status(it) && it.reported["status"]["lastScheduleTime"].is_string());
+        let status = &mut it.writes[at].reported["status"];
+        let time = status["lastScheduleTime"].clone();
+        status["missed"] = json!({ "count": 1, "firstTime": time, "lastTime": time });
+    }),
+    ("are missed", |it| {
+        let at = last(it, |it| it.path.starts_with(CLEAN) && it.path.ends_with("/status"));
+        it.writes[at].reported["status"]["lastScheduleTime"] = json!("2099-01-01T00:00:00Z");
     }),
     ("not what the attempts came to", |it| it.retry["status"]["succeeded"] = json!(2)),
     ("is not seen", |it| it.followed.0["metadata"]["resourceVersion"] = json!("0")),

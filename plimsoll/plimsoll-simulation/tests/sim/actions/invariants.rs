@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::history::{contradictions, plan, reported};
 use super::requests::{ADMINISTRATOR, TENANT};
+use super::schedule::unexplained;
 use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, is_ended, is_seen};
 use crate::record::{ADD_ONS, Write};
 
@@ -31,6 +32,7 @@ pub(super) fn violations(result: &ActionsResult) -> Vec<String> {
     }
     found.extend(contradictions(result));
     found.extend(of_generators(&done, result));
+    found.extend(unexplained(&done));
     match result.ended {
         None => {
             let open = result.actions.iter().filter(|(_, it)| !is_ended(it));

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::requests::{ADMINISTRATOR, Request, TENANT, requester};
-use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, is_ended, is_seen};
+use super::{ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, is_ended, is_seen};
 use crate::processes::Processes;
 use crate::record::{ADD_ONS, INSTALLED};
 use crate::scenario::{Action as Incident, Scenario};
@@ -102,9 +102,8 @@ impl Runner {
                 }
                 if second > scenario.faulty_until && second % 5 == 0 {
                     let is_seen = second > scenario.faulty_until + WATCHES_AGAIN;
-                    let path = format!("{ADD_ONS}/namespaces/default/cronactions/clean");
                     let suspended = json!({ "spec": { "suspend": true } });
-                    self.processes.send("PATCH", &path, MERGE, &suspended).await;
+                    self.processes.send("PATCH", CLEAN, MERGE, &suspended).await;
                     self.request(&Request::Approve).await;
                     if requests.peek().is_none() && is_seen && self.has_ended().await {
                         ended = Some(self.began.elapsed());
