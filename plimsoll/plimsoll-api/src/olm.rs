@@ -9,6 +9,7 @@ mod certificates;
 pub mod policy;
 mod readiness;
 mod revision;
+mod selector;
 mod status;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use self::catalog::{
 pub use self::certificates::CertificateProvider;
 pub use self::readiness::ReadinessRule;
 pub use self::revision::{BundleProperty, OperatorRevisionSpec, RevisionObject, RevisionPart};
+pub use self::selector::{LabelOperator, LabelRequirement, LabelSelector};
 pub use self::status::{
     BundleReference, DeletionProgress, Dependant, DependencyStatus, InstalledApi, OperatorHistory,
     OperatorStatus, PlatformRequirements, RemainingObjects,

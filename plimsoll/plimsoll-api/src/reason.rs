@@ -306,6 +306,10 @@ reasons! {
     DeadlineExceeded,
     /// The plan of an Action waits for an approval.
     ApprovalRequired,
+    /// The plan of an Action was approved by one of those who have to.
+    PlanApproved,
+    /// The plan of an Action was rejected by one of those who could have approved it.
+    PlanRejected,
     /// The plan of an Action is not the one that was approved.
     PlanChanged,
     /// An Action waits for another one that changes the same Operators.

@@ -4,6 +4,7 @@
 //! An Action is planned, checked against policies and preconditions, and executed as planned. Its whole state
 //! is in its status, so that a new leader continues where the previous one stopped.
 
+pub mod approvals;
 pub mod attributes;
 pub mod by_hand;
 pub mod check;
@@ -23,6 +24,7 @@ pub mod release;
 pub mod report;
 pub mod retry;
 pub mod schedule;
+mod subjects;
 pub mod triggers;
 
 use std::fmt::Write as _;

@@ -22,7 +22,7 @@ use self::parse::{Field, Marker, Type, parse};
 /// The folder of the definitions.
 pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
 /// The sources with the types, relative to the root.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "plimsoll/plimsoll-api/src/condition.rs",
     "plimsoll/plimsoll-api/src/config.rs",
     "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
@@ -41,6 +41,7 @@ const SOURCES: [&str; 20] = [
     "plimsoll/plimsoll-api/src/olm/policy.rs",
     "plimsoll/plimsoll-api/src/olm/readiness.rs",
     "plimsoll/plimsoll-api/src/olm/revision.rs",
+    "plimsoll/plimsoll-api/src/olm/selector.rs",
     "plimsoll/plimsoll-api/src/olm/status.rs",
     "plimsoll/plimsoll-api/src/progress.rs",
 ];

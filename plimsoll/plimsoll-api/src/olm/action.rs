@@ -38,7 +38,7 @@ pub const CHANGED_BY_ANNOTATION: &str = "olm.io/changed-by-action";
 /// Label of an Action: name of the RetryAction, CronAction or EventAction that made it.
 pub const OWNER_LABEL: &str = "olm.io/action-owner";
 
-/// One request. Nothing of it changes after it was created but its approval and its cancellation.
+/// One request. Nothing of it changes after it was created but its approvals and its cancellation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ActionSpec {
@@ -94,9 +94,12 @@ pub struct ActionSpec {
     /// Who requests it. Set at admission; a request that names another user is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<ActionRequester>,
-    /// The approval of a plan; absent without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<ActionApproval>,
+    /// The approvals and rejections of its plan, one of each user who gave one.
+    // +listType=map
+    // +listMapKey=approver
+    // +kubebuilder:validation:MaxItems=32
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ActionApproval>,
     /// Whether it is given up: before it begins, or else before its next change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
@@ -173,18 +176,42 @@ pub struct ActionRequester {
     pub groups: Vec<String>,
 }
 
-/// The approval of a plan.
+/// The approval or rejection of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ActionApproval {
-    /// Digest of the plan: `status.planDigest`. Another plan is not approved.
+    /// User name of who gives it. One needs the verb `approve` on the Action, and is not its requester.
     // +required
-    // +kubebuilder:validation:MaxLength=128
-    pub plan: String,
-    /// User name of who approves it. One needs the verb `approve` on the Action.
-    // +required
+    // +kubebuilder:validation:MinLength=1
     // +kubebuilder:validation:MaxLength=512
     pub approver: String,
+    /// Groups of the approver that matter to policies, each of which the approver is in.
+    // +listType=atomic
+    // +kubebuilder:validation:MaxItems=256
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Digest of the plan: `status.planDigest`. It says nothing of another plan.
+    // +required
+    // +kubebuilder:validation:MinLength=1
+    // +kubebuilder:validation:MaxLength=128
+    pub plan: String,
+    /// `Approved` or `Rejected`.
+    // +kubebuilder:validation:Enum=Approved;Rejected
+    pub decision: ApprovalDecision,
+    /// Why; empty if nothing was said.
+    // +kubebuilder:validation:MaxLength=1024
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What an approver decided on a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ApprovalDecision {
+    /// It may be executed.
+    #[default]
+    Approved,
+    /// It may not: the Action fails.
+    Rejected,
 }
 
 /// A class of Actions, and who serves it.

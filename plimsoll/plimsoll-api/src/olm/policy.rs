@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::LabelSelector;
 use super::action::ActionPreconditions;
 
 /// Who may request which Actions. Policies grant, as roles do: an Action is allowed if one policy allows
@@ -21,6 +22,9 @@ pub struct ActionPolicySpec {
     // +kubebuilder:validation:MaxItems=64
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
+    /// Labels of the namespaces that it is about, beside their names; absent for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelector>,
     /// The classes that it is about.
     // +required
     // +listType=atomic
@@ -91,25 +95,50 @@ pub struct PolicyRules {
     // +kubebuilder:validation:MaxItems=256
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub catalogs: Vec<String>,
+    /// The channels that Operators of a plan may be taken from, dependencies included; none for all. A name
+    /// may end in `*`. What is created or updated then names its channel in `spec.channel`.
+    // +listType=atomic
+    // +kubebuilder:validation:MaxItems=256
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<String>,
     /// What has to hold of the plan beside what the Action demands itself.
     pub preconditions: ActionPreconditions,
-    /// Whether the plan is to be approved.
+    /// Whether the plan has to be approved, by another user than the requester.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
+    /// How many users have to approve it, if it has to be approved; absent for one.
+    // +kubebuilder:validation:Minimum=1
+    // +kubebuilder:validation:Maximum=16
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_count: Option<u32>,
+    /// Whose approvals count; none for those of all who have the verb `approve` on the Action, which is needed in
+    /// any case.
+    // +listType=atomic
+    // +kubebuilder:validation:MaxItems=64
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<PolicySubject>,
     /// How many Actions of a namespace may not have ended, this one included; absent for any number.
     // +kubebuilder:validation:Minimum=1
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_active: Option<u32>,
 }
 
-/// What has to hold of an attribute.
+impl PolicyRules {
+    /// Returns whether the plan has to be approved.
+    pub fn is_approval_required(&self) -> bool {
+        self.requires_approval || self.approval_count.is_some() || !self.approvers.is_empty()
+    }
+}
+
+/// What has to hold of an attribute. In the texts of `default`, `fixed` and `values`, `$(namespace)` is the namespace
+/// of the Action.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AttributeRule {
     /// Its name, such as `version`, or `parameters.NAME`.
     // +required
-    // +kubebuilder:validation:MinLength=1
     // +kubebuilder:validation:MaxLength=253
+    // +kubebuilder:validation:Pattern=`^(package|version|channel|repository|installDependencies|ensureConstraintSatisfiability|dryRun|parameters\..+)$`
     pub name: String,
     /// Whether it has to be given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -122,6 +151,12 @@ pub struct AttributeRule {
     // +kubebuilder:pruning:PreserveUnknownFields
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
+    /// The only value that it has, whether it is given or not; absent for any. An Action that gives another one
+    /// is denied.
+    // +kubebuilder:validation:Schemaless
+    // +kubebuilder:pruning:PreserveUnknownFields
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<Value>,
     /// The values that it may have, as texts; none for all. A value may end in `*`. An attribute that is
     /// not given and has no default has none of them.
     // +listType=atomic

@@ -1,6 +1,11 @@
-//! The permissions of requesters and the ActionPolicies of a cluster, read from the API server.
+//! The permissions of requesters, the ActionPolicies of a cluster, and the labels of the namespace that they may ask
+//! for, read from the API server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
@@ -8,6 +13,7 @@ use plimsoll_api::olm::action::ActionRequester;
 use plimsoll_api::{ACTION_POLICY, ApiKind};
 use plimsoll_operators::actions::lifecycle::DirectPermissions;
 use plimsoll_operators::actions::policy::NamedPolicy;
+use plimsoll_operators::actions::report::ActionObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,14 +27,17 @@ pub(super) struct Access {
     /// The permissions with which the requester needs no Action.
     pub(super) by_hand: DirectPermissions,
     /// All policies of the cluster.
-    pub(super) policies: Vec<NamedPolicy>,
+    pub(super) policies: Arc<Vec<NamedPolicy>>,
+    /// The labels of the namespace of the Action; empty if no policy asks for labels.
+    pub(super) labels: BTreeMap<String, String>,
 }
 
 impl Access {
-    /// Reads the permissions of a requester and all policies.
+    /// Reads the permissions of the requester of an Action, all policies, and the labels of its namespace if a
+    /// policy asks for some.
     ///
-    /// The policies are listed for each decision: a denial is final, and a watch may deliver a
-    /// policy later than an Action that was created after it.
+    /// The policies and labels are read for each decision: a denial is final, and a watch may deliver them later
+    /// than an Action that was created after them.
     ///
     /// # Errors
     ///
@@ -36,16 +45,34 @@ impl Access {
     pub(super) async fn ask(
         client: &Client,
         writer: &Writer,
-        requester: Option<&ActionRequester>,
+        action: &ActionObject,
     ) -> Result<Self, kube::Error> {
         let by_hand = async {
-            match requester {
+            match &action.spec.requester {
                 Some(requester) => by_hand(writer, requester).await,
                 None => Ok(DirectPermissions::default()),
             }
         };
         let (by_hand, policies) = tokio::try_join!(by_hand, policies(client))?;
-        Ok(Self { by_hand, policies })
+        let observed = Self::observed(client, Arc::new(policies), action).await?;
+        Ok(Self { by_hand, ..observed })
+    }
+
+    /// Returns what policies need to decide on an Action of a user who may do nothing by hand.
+    ///
+    /// # Errors
+    ///
+    /// When a request to the API server fails.
+    pub(super) async fn observed(
+        client: &Client,
+        policies: Arc<Vec<NamedPolicy>>,
+        action: &ActionObject,
+    ) -> Result<Self, kube::Error> {
+        let labels = match policies.iter().any(|it| it.spec.namespace_selector.is_some()) {
+            true => namespace_labels(client, &action.namespace).await?,
+            false => BTreeMap::new(),
+        };
+        Ok(Self { by_hand: DirectPermissions::default(), policies, labels })
     }
 }
 
@@ -69,6 +96,16 @@ pub(super) fn attributes(kind: ApiKind, verb: &str) -> ResourceAttributes {
         verb: Some(verb.to_owned()),
         ..ResourceAttributes::default()
     }
+}
+
+/// Returns the labels of a namespace; empty if it does not exist any more.
+async fn namespace_labels(
+    client: &Client,
+    name: &str,
+) -> Result<BTreeMap<String, String>, kube::Error> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = namespaces.get_metadata_opt(name).await?;
+    Ok(namespace.and_then(|it| it.metadata.labels).unwrap_or_default())
 }
 
 async fn policies(client: &Client) -> Result<Vec<NamedPolicy>, kube::Error> {

@@ -87,7 +87,7 @@ pub(super) struct ControlLoop {
     relay: Relay<Observation>,
     classes: Arc<Vec<NamedClass>>,
     class_states: ClassStates,
-    policies: Vec<NamedPolicy>,
+    policies: Arc<Vec<NamedPolicy>>,
     operators: BTreeMap<String, ObservedOperator>,
     catalogs: BTreeMap<String, String>,
     /// The version of the release that was completed last; empty if none was, `None` before the
@@ -182,7 +182,7 @@ impl ControlLoop {
             relay,
             classes: Arc::default(),
             class_states: ClassStates::default(),
-            policies: Vec::new(),
+            policies: Arc::default(),
             operators: BTreeMap::new(),
             catalogs: BTreeMap::new(),
             release: None,
@@ -270,12 +270,17 @@ impl ControlLoop {
     fn publish(&mut self) {
         let active = self.counts.changed_active();
         self.rules.send_if_modified(|rules| {
-            let is_changed = active.is_some() || !Arc::ptr_eq(&rules.classes, &self.classes);
-            if is_changed {
-                rules.classes = Arc::clone(&self.classes);
-            }
-            if let Some(active) = active {
-                rules.active = active;
+            let is_changed = !active.is_empty()
+                || !Arc::ptr_eq(&rules.classes, &self.classes)
+                || !Arc::ptr_eq(&rules.policies, &self.policies);
+            rules.classes = Arc::clone(&self.classes);
+            rules.policies = Arc::clone(&self.policies);
+            let counts = Arc::make_mut(&mut rules.active);
+            for (namespace, count) in active {
+                match count {
+                    0 => counts.remove(&namespace),
+                    count => counts.insert(namespace, count),
+                };
             }
             is_changed
         });

@@ -9,6 +9,7 @@ use plimsoll_api::ACTION;
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check;
 use plimsoll_operators::actions::lifecycle::ActionDecision;
+use plimsoll_operators::actions::policy::{NamedPolicy, PolicyVerdict};
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::schedule::Schedule;
 use tokio::sync::watch;
@@ -22,8 +23,10 @@ use crate::write::{Writer, chain};
 #[derive(Debug, Clone, Default)]
 pub(super) struct AdmissionRules {
     pub(super) classes: Arc<Vec<NamedClass>>,
+    /// The policies by name, as they were last observed.
+    pub(super) policies: Arc<Vec<NamedPolicy>>,
     /// Number of Actions that have not ended, by namespace.
-    pub(super) active: BTreeMap<String, usize>,
+    pub(super) active: Arc<BTreeMap<String, usize>>,
 }
 
 /// Decides on a request for an Action: whether it fits its class, and whether policies allow it if the
@@ -38,7 +41,7 @@ pub(super) async fn review(
     if let Some(refused) = too_long(&request) {
         return refused;
     }
-    let AdmissionRules { classes, active } = rules.borrow().clone();
+    let AdmissionRules { classes, policies, active } = rules.borrow().clone();
     if classes.is_empty() && request.is_guarded {
         return unavailable("the ActionClasses are not read yet".to_owned());
     }
@@ -53,25 +56,39 @@ pub(super) async fn review(
     if !request.is_guarded {
         return Decision { allowed: true, ..Decision::default() };
     }
-    let Access { by_hand, policies } =
-        match Access::ask(&client, &writer, Some(&request.requester)).await {
-            Ok(access) => access,
-            Err(error) => {
-                let message = format!("what the requester may do is not known: {}", chain(&error));
-                return unavailable(message);
-            }
-        };
     let mut spec = request.action;
     spec.requester = Some(request.requester);
     let action = ActionObject { namespace: request.namespace, spec, ..ActionObject::default() };
     let active = active.get(&action.namespace).copied().unwrap_or_default();
-    let now = clock.now();
-    let (action, policies) = (&action, policies.as_slice());
-    let verdict = ActionDecision { action, class, policies, active, by_hand, now }.verdict();
+    let (action, now) = (&action, clock.now());
+    let judge = |Access { by_hand, policies, labels }: &Access| {
+        let by_hand = *by_hand;
+        ActionDecision { action, class, policies, active, labels, by_hand, now }.verdict()
+    };
+    // What observed policies grant needs no further request to the API server: they are asked again when the
+    // Action is executed. A denial has to be of the policies that there are now.
+    let observed = Access::observed(&client, policies, action).await.ok();
+    let granted = observed.map(|it| judge(&it)).filter(|it| it.granted.is_ok());
+    let verdict = match granted {
+        Some(granted) => granted,
+        None => match Access::ask(&client, &writer, action).await {
+            Ok(access) => judge(&access),
+            Err(error) => {
+                let message = format!("what the requester may do is not known: {}", chain(&error));
+                return unavailable(message);
+            }
+        },
+    };
+    decision(verdict)
+}
+
+/// Returns the decision for a verdict.
+fn decision(verdict: PolicyVerdict) -> Decision {
     let decided = verdict.decisions.iter().map(|it| {
         let what = if it.allowed { "allowed" } else { "denied" };
         let policy = if it.policy.is_empty() { "requester" } else { &it.policy };
-        (format!("{}-{policy}", it.mode.to_lowercase()), format!("{what}: {}", it.message))
+        let rule = if it.rule.is_empty() { String::new() } else { format!(" by {}", it.rule) };
+        (format!("{}-{policy}", it.mode.to_lowercase()), format!("{what}{rule}: {}", it.message))
     });
     Decision {
         allowed: verdict.granted.is_ok(),

@@ -62,6 +62,12 @@ pub(super) const ACTION_DURATION: Family = Family(
      creation if they did not start.",
     &["class"],
 );
+pub(super) const POLICY_DECISIONS: Family = Family(
+    "plimsoll_action_policy_decisions_total",
+    "Decisions of ActionPolicies on Actions since this process became the leader: the policy (empty for what \
+     the requester may do by hand), its mode, whether it allowed or denied the Action, and by which rule.",
+    &["policy", "mode", "decision", "rule"],
+);
 
 pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
     collected.gauge(&LEADER, usize::from(view.is_leader));
@@ -81,6 +87,10 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
     let ended = collected.counters(&ACTIONS_ENDED);
     for ((class, result, reason), count) in &view.actions_ended {
         ended.with_label_values(&[class.as_str(), result, reason]).inc_by(*count);
+    }
+    let decisions = collected.counters(&POLICY_DECISIONS);
+    for (labels, count) in &view.policy_decisions {
+        decisions.with_label_values(labels).inc_by(*count);
     }
     collected.writes(&WRITES, &view.executions);
     let repairs = collected.counters(&REPAIRS);

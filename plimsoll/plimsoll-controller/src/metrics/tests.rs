@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::config::{ClusterOperatorStatus, ClusterVersionStatus};
-use plimsoll_api::olm::action::ActionState;
+use plimsoll_api::olm::action::{ActionState, PolicyDecision};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -107,6 +107,15 @@ fn operators() -> OperatorsView {
         let duration = jiff::SignedDuration::from_secs(seconds);
         view.action_ended("operator-install".to_owned(), state, "PolicyDenied", duration);
     }
+    let decision = PolicyDecision {
+        policy: "dev".to_owned(),
+        mode: "Enforce".to_owned(),
+        rule: "packages".to_owned(),
+        ..PolicyDecision::default()
+    };
+    view.policy_decided(&decision);
+    view.policy_decided(&decision);
+    view.policy_decided(&PolicyDecision { allowed: true, rule: String::new(), ..decision });
     view
 }
 
@@ -134,6 +143,8 @@ fn every_metric_is_exposed_under_its_name() {
         r#"plimsoll_action_waiting_since_seconds{reason="WaitingForAction"} 1767225600"#,
         r#"plimsoll_action_total{class="operator-install",reason="PolicyDenied",result="failed"} 2"#,
         r#"plimsoll_action_total{class="operator-install",reason="PolicyDenied",result="cancelled"} 1"#,
+        r#"plimsoll_action_policy_decisions_total{decision="denied",mode="enforce",policy="dev",rule="packages"} 2"#,
+        r#"plimsoll_action_policy_decisions_total{decision="allowed",mode="enforce",policy="dev",rule=""} 1"#,
         r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="1"} 1"#,
         r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="5"} 2"#,
         r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="300"} 3"#,

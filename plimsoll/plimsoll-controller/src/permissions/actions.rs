@@ -42,6 +42,8 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
     needs.add(OPERATOR.group, OPERATOR.plural, &["create", "patch", "delete"]);
     needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &READ);
     needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &["patch"]);
+    // Policies are about namespaces with labels.
+    needs.add("", "namespaces", &["get"]);
     needs.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);
     let lease_namespace =
         if is_webhook_served { vec![certificate_rule::<Registered>()] } else { Vec::new() };

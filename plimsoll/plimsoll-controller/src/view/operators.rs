@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::OperatorStatus;
-use plimsoll_api::olm::action::ActionState;
+use plimsoll_api::olm::action::{ActionState, PolicyDecision};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -31,6 +31,9 @@ pub struct OperatorsView {
     pub actions_ended: BTreeMap<(String, &'static str, &'static str), u64>,
     /// How long they took, by class.
     pub action_durations: BTreeMap<String, Durations>,
+    /// How often policies decided while this process was the leader, by policy (empty for the permissions of the
+    /// requester), mode, decision and the rule that did not hold.
+    pub policy_decisions: BTreeMap<[String; 4], u64>,
 }
 
 /// Actions that wait.
@@ -95,6 +98,14 @@ impl OperatorsView {
             _ => "failed",
         };
         *self.actions_ended.entry((class, result, reason)).or_default() += 1;
+    }
+
+    /// Counts what a policy decided on an Action.
+    pub(crate) fn policy_decided(&mut self, decision: &PolicyDecision) {
+        let PolicyDecision { policy, mode, allowed, rule, .. } = decision;
+        let decision = if *allowed { "allowed" } else { "denied" };
+        let key = [policy.clone(), mode.to_lowercase(), decision.to_owned(), rule.clone()];
+        *self.policy_decisions.entry(key).or_default() += 1;
     }
 
     /// An Operator changed; `None` when it is gone. Returns whether anything that is reported did.

@@ -223,7 +223,7 @@ pub(super) fn merged(
         requested.map(|(name, value)| (name, (value, "request".to_owned()))).collect();
     if let Some((policy, rules)) = policy {
         for rule in &rules.attributes {
-            if let Some(value) = &rule.default {
+            if let Some(value) = rule.fixed.as_ref().or(rule.default.as_ref()) {
                 let entry = attributes.entry(rule.name.clone());
                 entry.or_insert_with(|| (value.clone(), format!("policy {policy}")));
             }

@@ -1,4 +1,6 @@
-//! Actions, classes and policies in files.
+//! Actions, classes, policies and the labels of namespaces in files.
+
+use std::collections::BTreeMap;
 
 use k8s_schema::{Schema, unknown_fields, validate};
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
@@ -7,16 +9,20 @@ use plimsoll_api::{
 };
 use plimsoll_content::capability::suggestion;
 use plimsoll_content::yaml;
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::attributes::NamedClass;
 use super::policy::NamedPolicy;
 use crate::loadout::LoadoutFile;
 
-/// The kinds that are read.
+/// The kinds that are read, beside Namespaces.
 const KINDS: [ApiKind; 6] =
     [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, ACTION_POLICY];
+
+/// The label that every namespace has: its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// An Action in a file, or the template of a RetryAction, CronAction or EventAction.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +37,7 @@ pub struct DeclaredAction {
     pub spec: ActionSpec,
 }
 
-/// The Actions, classes and policies in files.
+/// The Actions, classes, policies and the labels of namespaces in files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ActionFiles {
     /// The Actions, in order.
@@ -40,6 +46,8 @@ pub struct ActionFiles {
     pub classes: Vec<NamedClass>,
     /// The policies, by name.
     pub policies: Vec<NamedPolicy>,
+    /// The labels of Namespaces, by name.
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl ActionFiles {
@@ -56,7 +64,7 @@ impl ActionFiles {
                 let place = format!("{}:{}", file.path, document.line);
                 match document.value {
                     Ok(value) => {
-                        let wrong = found.add(&value).into_iter();
+                        let wrong = objects(&value).flat_map(|it| found.add(it));
                         errors.extend(wrong.map(|it| format!("{place}: {it}")));
                     }
                     Err(error) => errors.push(format!("{}:{}: {error}", file.path, error.line)),
@@ -67,12 +75,29 @@ impl ActionFiles {
         if errors.is_empty() { Ok(found) } else { Err(errors) }
     }
 
+    /// Returns the labels of a namespace: those in the files, and its name, which each has.
+    pub fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
+        let mut labels = self.namespaces.get(namespace).cloned().unwrap_or_default();
+        labels.insert(NAME_LABEL.to_owned(), namespace.to_owned());
+        labels
+    }
+
     /// Adds an object, or returns what is wrong with it.
     fn add(&mut self, object: &Value) -> Vec<String> {
         let text = |pointer: &str| {
             object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let api_version = text("/apiVersion");
+        if api_version == "v1" && object["kind"] == "Namespace" {
+            let labels = &object["metadata"]["labels"];
+            return match Option::<BTreeMap<String, String>>::deserialize(labels) {
+                Ok(labels) => {
+                    self.namespaces.insert(text("/metadata/name"), labels.unwrap_or_default());
+                    Vec::new()
+                }
+                Err(error) => vec![format!("metadata.labels: {error}")],
+            };
+        }
         let is_kind = |it: &&ApiKind| it.api_version() == api_version && object["kind"] == it.kind;
         let Some(kind) = KINDS.iter().find(is_kind) else { return Vec::new() };
         let errors = errors(*kind, object);
@@ -102,6 +127,27 @@ impl ActionFiles {
         }
         Vec::new()
     }
+}
+
+/// Reads the spec of an Action that is not in an object.
+///
+/// # Errors
+///
+/// What is wrong, a line each.
+pub fn action_spec(spec: &Value) -> Result<ActionSpec, Vec<String>> {
+    let object = json!({
+        "apiVersion": ACTION.api_version(), "kind": ACTION.kind, "metadata": {}, "spec": spec,
+    });
+    let errors = errors(ACTION, &object);
+    if errors.is_empty() { read(spec).map_err(|error| vec![error]) } else { Err(errors) }
+}
+
+/// Returns the objects of a document: its items if it is a list, as `kubectl get -o yaml` prints them.
+fn objects(document: &Value) -> impl Iterator<Item = &Value> {
+    let is_list = document["kind"].as_str().is_some_and(|it| it.ends_with("List"));
+    let items = document["items"].as_array().filter(|_| is_list);
+    let itself = items.is_none().then_some(document);
+    items.into_iter().flatten().chain(itself)
 }
 
 fn read<T: DeserializeOwned>(spec: &Value) -> Result<T, String> {

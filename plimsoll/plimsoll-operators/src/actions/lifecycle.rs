@@ -3,13 +3,16 @@
 //! `Pending` leads to `Running`, through `WaitingForApproval` if a policy requires it, and then to a final state. The
 //! plan is in the status before its execution starts, so that a new leader executes the same plan.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
-    ActionApproval, ActionRequester, ActionState, ActionStatus, ChangeOperation, ChangeState,
+    ActionRequester, ActionState, ActionStatus, ChangeOperation, ChangeState, EffectiveAttribute,
 };
 use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
 use plimsoll_content::hash::text_sha256;
 
+use super::approvals::ApprovalState;
 use super::attributes::{EffectiveAction, NamedClass};
 use super::by_hand::command_in;
 use super::check::length_failure;
@@ -157,6 +160,8 @@ pub struct ActionDecision<'a> {
     pub policies: &'a [NamedPolicy],
     /// The number of other Actions in the namespace that come before it and have not ended.
     pub active: usize,
+    /// The labels of the namespace.
+    pub labels: &'a BTreeMap<String, String>,
     /// The permissions of the requester.
     pub by_hand: DirectPermissions,
     /// The current time.
@@ -173,17 +178,26 @@ pub enum PlanDecision {
 }
 
 impl ActionDecision<'_> {
-    fn judge(&self, plan: Option<&ActionPlan>, policies: &[NamedPolicy]) -> PolicyVerdict {
+    fn judge(
+        &self,
+        plan: Option<&ActionPlan>,
+        planned: &[EffectiveAttribute],
+        digest: Option<&str>,
+        policies: &[NamedPolicy],
+    ) -> PolicyVerdict {
         let unknown = ActionRequester::default();
         judge(
             &PolicyRequest {
                 namespace: &self.action.namespace,
+                labels: self.labels,
                 requester: self.action.spec.requester.as_ref().unwrap_or(&unknown),
                 spec: &self.action.spec,
                 class: self.class,
                 active: self.active,
                 may_directly: Some(self.by_hand.may(&self.class.name, plan)),
                 plan,
+                planned,
+                digest,
                 now: self.now,
             },
             policies,
@@ -192,7 +206,7 @@ impl ActionDecision<'_> {
 
     /// Judges the Action by policies before there is a plan.
     pub fn verdict(&self) -> PolicyVerdict {
-        self.judge(None, self.policies)
+        self.judge(None, &[], None, self.policies)
     }
 
     /// Returns the attributes to plan with.
@@ -226,7 +240,7 @@ impl ActionDecision<'_> {
         let mut plan = match plan {
             Ok(plan) => plan,
             Err(failure) => {
-                status.policies = self.judge(None, self.policies).decisions;
+                status.policies = self.judge(None, &[], None, self.policies).decisions;
                 if self.class.name == RESOLUTION {
                     answer(&mut status, failure.answer());
                 }
@@ -237,15 +251,16 @@ impl ActionDecision<'_> {
                 return report(failed);
             }
         };
-        let PolicyVerdict { decisions, granted } = self.judge(Some(&plan), self.policies);
+        let PolicyVerdict { decisions, granted } =
+            self.judge(Some(&plan), &status.effective_spec, None, self.policies);
         if let Ok(grant) = &granted {
-            plan.request_exactly(grant.exact_versions, grant.exact_catalogs);
+            plan.request_exactly(grant.exact);
         }
         status.policies = decisions;
         status.plan_digest = plan.digest();
         status.plan.clone_from(&plan.changes);
         status.explanation = explained(&plan.explanation);
-        let Grant { action: granted, requires_approval, .. } = match granted {
+        let Grant { action: granted, approval, .. } = match granted {
             Ok(grant) => grant,
             Err(failure) => return report(Report::failed(status, failure)),
         };
@@ -267,13 +282,14 @@ impl ActionDecision<'_> {
         if plan.changes.is_empty() {
             return report(Report::succeeded(status, "there is nothing to do"));
         }
-        if requires_approval && let Some((reason, message)) = self.unapproved(&status.plan_digest) {
-            return report(Report {
-                status,
-                state: ActionState::WaitingForApproval,
-                reason,
-                message,
-            });
+        let state = approval.map(|it| it.state(&self.action.spec, &status.plan_digest));
+        match state.unwrap_or(ApprovalState::Approved) {
+            ApprovalState::Approved => {}
+            ApprovalState::Rejected(failure) => return report(Report::failed(status, failure)),
+            ApprovalState::Missing(ActionFailure { reason, message, .. }) => {
+                let state = ActionState::WaitingForApproval;
+                return report(Report { status, state, reason, message });
+            }
         }
         if let Some(other) = waits_for(&plan) {
             let message = format!("waits for {other}");
@@ -293,20 +309,6 @@ impl ActionDecision<'_> {
         found.into_iter().next().map(|first| ActionFailure { message, ..first })
     }
 
-    /// Returns the reason and message if a plan is not approved; `None` if it is.
-    fn unapproved(&self, digest: &str) -> Option<(Reason, String)> {
-        match &self.action.spec.approval {
-            Some(ActionApproval { plan, .. }) if plan == digest => None,
-            Some(ActionApproval { plan, approver }) => Some((
-                Reason::PlanChanged,
-                format!(
-                    "{approver} approved plan {plan}, and now it is {digest}: approve that one"
-                ),
-            )),
-            None => Some((Reason::ApprovalRequired, format!("plan {digest} needs an approval"))),
-        }
-    }
-
     /// Checks whether the remaining changes of a plan may still be executed. Preconditions and limits on
     /// active Actions only apply before the execution starts.
     ///
@@ -320,22 +322,22 @@ impl ActionDecision<'_> {
             rules.preconditions = Default::default();
             rules.max_active = None;
         }
-        let changes = self.action.status.plan.clone();
-        let plan = ActionPlan { changes, ..ActionPlan::default() };
-        // Without limits, another policy may come before the one that granted it: one that requires
-        // no approval is enough.
-        let requires_approval = |it: &NamedPolicy| {
-            it.spec.enforce.as_ref().is_some_and(|rules| rules.requires_approval)
-        };
-        let others: Vec<NamedPolicy> =
-            policies.iter().filter(|it| !requires_approval(it)).cloned().collect();
-        if self.judge(Some(&plan), &others).granted.is_ok() {
-            return Ok(());
+        let ActionStatus { plan: changes, plan_digest, effective_spec, .. } = &self.action.status;
+        let plan = ActionPlan { changes: changes.clone(), ..ActionPlan::default() };
+        let verdict = self.judge(Some(&plan), effective_spec, Some(plan_digest), &policies);
+        let grant = verdict.granted?;
+        let is_by_hand = self.by_hand.may(&self.class.name, Some(&plan));
+        let is_as_planned = grant.is_planned(effective_spec) && plan.is_exact(grant.exact);
+        if !is_by_hand && !is_as_planned {
+            let message = "policies ask for other attributes, versions, catalogs or channels than the plan was \
+                           made with";
+            return Err(ActionFailure::new(Reason::PlanChanged, message));
         }
-        self.judge(Some(&plan), &policies).granted?;
-        match self.unapproved(&self.action.status.plan_digest) {
-            Some((reason, message)) => Err(ActionFailure::new(reason, message)),
-            None => Ok(()),
+        match grant.approval.map(|it| it.state(&self.action.spec, plan_digest)) {
+            None | Some(ApprovalState::Approved) => Ok(()),
+            Some(ApprovalState::Missing(failure) | ApprovalState::Rejected(failure)) => {
+                Err(failure)
+            }
         }
     }
 }

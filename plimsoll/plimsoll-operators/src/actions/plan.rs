@@ -1,7 +1,7 @@
 //! Plan of an Action, as a value: its changes and their effects.
 
-use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
-use serde_json::Value;
+use plimsoll_api::olm::action::{ChangeOperation, ChangeState, PlannedChange};
+use serde_json::{Value, json};
 
 use crate::deletion_plan::workload_text;
 use crate::planned_change::digest;
@@ -22,28 +22,48 @@ pub struct ActionPlan {
     pub result: String,
 }
 
+/// What Operators request exactly as it was judged, so that they do not leave what a policy allows later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exactness {
+    /// The versions, instead of ranges.
+    pub versions: bool,
+    /// The catalogs.
+    pub catalogs: bool,
+    /// The channels.
+    pub channels: bool,
+}
+
 impl ActionPlan {
     /// Returns the digest of the changes.
     pub fn digest(&self) -> String {
         digest(&self.changes)
     }
 
-    /// Pins the Operators that are written to the planned `versions` or `catalogs`, which a policy has
-    /// judged, so that they do not leave its range or its catalogs later.
-    pub fn request_exactly(&mut self, versions: bool, catalogs: bool) {
+    /// Pins the Operators that are written to the planned versions, catalogs or channels, which a policy has
+    /// judged, so that they do not leave what it allows later.
+    pub fn request_exactly(&mut self, exact: Exactness) {
         for change in &mut self.changes {
             let is_requested = match change.operation {
                 ChangeOperation::Create => true,
                 ChangeOperation::Update => change.requested != change.requested_before,
                 _ => false,
             };
-            if is_requested && catalogs {
+            if is_requested && exact.channels && !change.channel.is_empty() {
+                match &mut change.manifest {
+                    Some(it) => it["spec"]["channel"] = change.channel.as_str().into(),
+                    None => {
+                        let fields = change.spec_fields.get_or_insert_with(|| json!({}));
+                        fields["channel"] = change.channel.as_str().into();
+                    }
+                }
+            }
+            if is_requested && exact.catalogs {
                 match &mut change.manifest {
                     Some(it) => it["spec"]["repository"] = change.catalog.as_str().into(),
                     None => change.repository.clone_from(&change.catalog),
                 }
             }
-            if is_requested && versions && !is_pinned(&change.requested) {
+            if is_requested && exact.versions && !is_pinned(&change.requested) {
                 change.requested.clone_from(&change.version);
                 if let Some(manifest) = &mut change.manifest {
                     manifest["spec"]["version"] = change.version.as_str().into();
@@ -52,9 +72,17 @@ impl ActionPlan {
         }
     }
 
+    /// Returns whether the changes that are not written yet request exactly what a policy asks for.
+    pub fn is_exact(&self, exact: Exactness) -> bool {
+        let mut requested = self.clone();
+        requested.request_exactly(exact);
+        let mut pairs = self.changes.iter().zip(&requested.changes);
+        pairs.all(|(before, after)| before.state != ChangeState::Planned || before == after)
+    }
+
     /// Returns the plan as expressions see it: `changes`, `unsatisfied` and `orphans`.
     pub fn value(&self) -> Value {
-        serde_json::json!({
+        json!({
             "changes": self.changes,
             "unsatisfied": self.unsatisfied,
             "orphans": self.orphans,

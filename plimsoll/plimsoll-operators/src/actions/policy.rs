@@ -3,31 +3,38 @@
 //! Policies grant permissions, as roles do: one policy whose rules all hold is enough. A user who may make
 //! the same changes directly needs none.
 
+pub mod compilation;
+pub mod explanation;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
-    ActionRequester, ActionSpec, ChangeOperation, PlannedChange, PolicyDecision,
+    ActionRequester, ActionSpec, ChangeOperation, EffectiveAttribute, PlannedChange, PolicyDecision,
 };
-use plimsoll_api::olm::policy::{
-    ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
-};
+use plimsoll_api::olm::policy::{ActionPolicySpec, AttributeRule, PolicyRules};
 use plimsoll_resolve::range::masterminds::Range;
 use semver::Version;
+use serde_json::Value;
 
+use super::approvals::{ApprovalRule, ApprovalState};
 use super::attributes::{EffectiveAction, NamedClass, requested, text};
 use super::check::effective;
-use super::plan::ActionPlan;
+use super::plan::{ActionPlan, Exactness};
 use super::planning::named;
 use super::preconditions::violations;
+use super::subjects::is_subject;
 use super::{ActionFailure, cut, enumerated, fits};
 
-/// The prefix of the user names of service accounts.
-const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 /// The maximum length of the message of a decision, in bytes: a status has one for each policy.
 const MESSAGE_LENGTH_MAX: usize = 1024;
 /// The attributes of our classes that reach beyond the Operators of a plan: a policy without a rule for one does
 /// not grant it.
 const GUARDED: [&str; 2] = ["parameters.namespace", "parameters.collisionProtection"];
+/// What stands for the namespace of the Action in values of attributes.
+const NAMESPACE_REFERENCE: &str = "$(namespace)";
 
 /// A policy with its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +50,8 @@ pub struct NamedPolicy {
 pub struct PolicyRequest<'a> {
     /// The namespace of the Action.
     pub namespace: &'a str,
+    /// The labels of the namespace; without a cluster those that are known of it.
+    pub labels: &'a BTreeMap<String, String>,
     /// The user who requests the Action.
     pub requester: &'a ActionRequester,
     /// The spec of the Action.
@@ -55,6 +64,10 @@ pub struct PolicyRequest<'a> {
     pub may_directly: Option<bool>,
     /// The plan; `None` before there is one.
     pub plan: Option<&'a ActionPlan>,
+    /// The attributes that the plan was made with, as statuses list them; empty before there is one.
+    pub planned: &'a [EffectiveAttribute],
+    /// The digest of the plan as it was reported; `None` if it was not, and each policy may ask for another one.
+    pub digest: Option<&'a str>,
     /// The current time.
     pub now: Timestamp,
 }
@@ -73,12 +86,54 @@ pub struct PolicyVerdict {
 pub struct Grant {
     /// The effective attributes.
     pub action: EffectiveAction,
-    /// Whether the plan needs an approval.
-    pub requires_approval: bool,
-    /// Whether Operators must request the exact versions that were judged, instead of ranges.
-    pub exact_versions: bool,
-    /// Whether Operators must name the catalogs that were judged.
-    pub exact_catalogs: bool,
+    /// The approvals that the plan needs; `None` if it needs none.
+    pub approval: Option<ApprovalRule>,
+    /// What of the plan the Operators must request exactly as it was judged.
+    pub exact: Exactness,
+}
+
+impl Grant {
+    /// Returns what a policy grants.
+    fn of(action: EffectiveAction, rules: &PolicyRules) -> Self {
+        let exact = Exactness {
+            versions: rules.attributes.iter().any(|it| !it.range.is_empty()),
+            catalogs: !rules.catalogs.is_empty(),
+            channels: !rules.channels.is_empty(),
+        };
+        Self { action, approval: ApprovalRule::of(rules), exact }
+    }
+
+    /// Returns whether the plan was made with the attributes that are granted.
+    pub(super) fn is_planned(&self, planned: &[EffectiveAttribute]) -> bool {
+        let listed = self.action.listed();
+        let values = |of: &[EffectiveAttribute]| -> Vec<(String, String)> {
+            of.iter().map(|it| (it.name.clone(), it.value.clone())).collect()
+        };
+        values(&listed) == values(planned)
+    }
+
+    /// Returns whether the plan needs no approval any more. Those that are given are of a plan with these
+    /// attributes.
+    fn is_approved(&self, request: &PolicyRequest<'_>) -> bool {
+        let Some(rule) = &self.approval else { return true };
+        if request.spec.approvals.is_empty() || !self.is_planned(request.planned) {
+            return false;
+        }
+        let digest = request.digest.map(str::to_owned).or_else(|| {
+            let mut plan = request.plan?.clone();
+            plan.request_exactly(self.exact);
+            Some(plan.digest())
+        });
+        digest.is_some_and(|it| rule.state(request.spec, &it) == ApprovalState::Approved)
+    }
+}
+
+/// A rule that does not hold.
+#[derive(Debug)]
+struct BrokenRule {
+    /// The field of the policy; empty if the request is wrong itself.
+    rule: String,
+    failure: ActionFailure,
 }
 
 impl PolicyVerdict {
@@ -91,44 +146,34 @@ impl PolicyVerdict {
 
 /// Returns whether a policy applies to an Action.
 pub fn is_about(policy: &ActionPolicySpec, request: &PolicyRequest<'_>) -> bool {
-    let is_here = policy.namespaces.is_empty()
-        || policy.namespaces.iter().any(|it| fits(it, request.namespace));
-    is_here
-        && policy.classes.iter().any(|it| request.class.goes_by(it))
+    policy.classes.iter().any(|it| request.class.goes_by(it))
         && policy.subjects.iter().any(|it| is_subject(it, request.requester))
+        && (policy.namespaces.is_empty()
+            || policy.namespaces.iter().any(|it| fits(it, request.namespace)))
+        && policy.namespace_selector.as_ref().is_none_or(|it| it.matches(request.labels))
 }
 
-fn is_subject(subject: &PolicySubject, requester: &ActionRequester) -> bool {
-    match subject.kind {
-        SubjectKind::User => subject.name == requester.username,
-        SubjectKind::Group => requester.groups.contains(&subject.name),
-        SubjectKind::ServiceAccount => {
-            let account = requester.username.strip_prefix(SERVICE_ACCOUNT_PREFIX);
-            account.and_then(|it| it.split_once(':'))
-                == Some((subject.namespace.as_str(), subject.name.as_str()))
-        }
-    }
-}
-
-/// Judges an Action by all policies, in the order of their names.
+/// Judges an Action by all policies, in the order of their names. Of several that grant it, the first one counts
+/// that asks for no approval, or whose approvals of this plan are given; else the first of all.
 pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVerdict {
     let mut decisions = Vec::new();
     let mut granted = None;
+    let mut is_approved = false;
     let mut refused: Option<ActionFailure> = None;
     if request.may_directly == Some(true) {
         let action = effective(request.spec, request.class, None);
         decisions.push(PolicyDecision {
-            policy: String::new(),
             mode: "Enforce".to_owned(),
             allowed: true,
             message: format!("{} may do the same by hand", request.requester.username),
+            ..PolicyDecision::default()
         });
         granted = Some(action.map(|action| Grant {
             action,
-            requires_approval: false,
-            exact_versions: false,
-            exact_catalogs: false,
+            approval: None,
+            exact: Exactness::default(),
         }));
+        is_approved = true;
     }
     for policy in policies.iter().filter(|it| is_about(&it.spec, request)) {
         let NamedPolicy { name, spec } = policy;
@@ -136,18 +181,18 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
             let checked = check(name, rules, request);
             decisions.push(decision(name, "Enforce", &checked));
             match checked {
-                Ok(action) => {
-                    granted.get_or_insert(Ok(Grant {
-                        action,
-                        requires_approval: rules.requires_approval,
-                        exact_versions: rules.attributes.iter().any(|it| !it.range.is_empty()),
-                        exact_catalogs: !rules.catalogs.is_empty(),
-                    }));
+                Ok(action) if !is_approved => {
+                    let grant = Grant::of(action, rules);
+                    is_approved = grant.is_approved(request);
+                    if is_approved || granted.is_none() {
+                        granted = Some(Ok(grant));
+                    }
                 }
-                Err(failures) => {
-                    let first = failures.into_iter().next().map(|it| {
-                        let message = format!("ActionPolicy {name}: {}", it.message);
-                        ActionFailure::new(it.reason, message)
+                Ok(_) => {}
+                Err(broken) => {
+                    let first = broken.into_iter().next().map(|it| {
+                        let message = format!("ActionPolicy {name}: {}", it.failure.message);
+                        ActionFailure::new(it.failure.reason, message)
                     });
                     refused = refused.or(first);
                 }
@@ -186,19 +231,21 @@ fn no_policy(request: &PolicyRequest<'_>) -> ActionFailure {
 fn decision(
     policy: &str,
     mode: &str,
-    checked: &Result<EffectiveAction, Vec<ActionFailure>>,
+    checked: &Result<EffectiveAction, Vec<BrokenRule>>,
 ) -> PolicyDecision {
-    let message = match checked {
-        Ok(_) => "all rules hold".to_owned(),
-        Err(failures) => {
-            let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
-            cut(&messages.join("; "), MESSAGE_LENGTH_MAX)
+    let (rule, message) = match checked {
+        Ok(_) => (String::new(), "all rules hold".to_owned()),
+        Err(broken) => {
+            let messages: Vec<&str> = broken.iter().map(|it| it.failure.message.as_str()).collect();
+            let rule = broken.first().map(|it| it.rule.clone()).unwrap_or_default();
+            (rule, cut(&messages.join("; "), MESSAGE_LENGTH_MAX))
         }
     };
     PolicyDecision {
         policy: policy.to_owned(),
         mode: mode.to_owned(),
         allowed: checked.is_ok(),
+        rule,
         message,
     }
 }
@@ -207,59 +254,110 @@ fn decision(
 ///
 /// # Errors
 ///
-/// A failure for each rule that does not hold.
+/// The rules that do not hold.
 fn check(
     policy: &str,
     rules: &PolicyRules,
     request: &PolicyRequest<'_>,
-) -> Result<EffectiveAction, Vec<ActionFailure>> {
+) -> Result<EffectiveAction, Vec<BrokenRule>> {
+    let rules = &*expanded(rules, request.namespace);
     let action = effective(request.spec, request.class, Some((policy, rules)));
-    let action = action.map_err(|failure| vec![failure])?;
-    let failures = broken(rules, &action, request);
-    if failures.is_empty() { Ok(action) } else { Err(failures) }
+    let action = action.map_err(|failure| vec![BrokenRule { rule: String::new(), failure }])?;
+    let broken = broken(rules, &action, request);
+    if broken.is_empty() { Ok(action) } else { Err(broken) }
 }
 
-/// Returns a failure for each rule that does not hold.
+/// Returns the rules with the namespace of the Action in the values of attributes that refer to it.
+fn expanded<'r>(rules: &'r PolicyRules, namespace: &str) -> Cow<'r, PolicyRules> {
+    let refers = |value: &Option<Value>| {
+        value.as_ref().and_then(Value::as_str).is_some_and(|it| it.contains(NAMESPACE_REFERENCE))
+    };
+    let is_affected = |it: &AttributeRule| {
+        refers(&it.default)
+            || refers(&it.fixed)
+            || it.values.iter().any(|it| it.contains(NAMESPACE_REFERENCE))
+    };
+    if !rules.attributes.iter().any(is_affected) {
+        return Cow::Borrowed(rules);
+    }
+    let mut rules = rules.clone();
+    let replace = |text: &mut String| *text = text.replace(NAMESPACE_REFERENCE, namespace);
+    for rule in &mut rules.attributes {
+        for value in [&mut rule.default, &mut rule.fixed] {
+            if let Some(Value::String(text)) = value {
+                replace(text);
+            }
+        }
+        rule.values.iter_mut().for_each(replace);
+    }
+    Cow::Owned(rules)
+}
+
+/// Returns the rules that do not hold.
 fn broken(
     rules: &PolicyRules,
     action: &EffectiveAction,
     request: &PolicyRequest<'_>,
-) -> Vec<ActionFailure> {
-    let denied = |message: String| ActionFailure::new(Reason::PolicyDenied, message);
+) -> Vec<BrokenRule> {
+    let denied = |rule: String, message: String| BrokenRule {
+        rule,
+        failure: ActionFailure::new(Reason::PolicyDenied, message),
+    };
     let mut found = Vec::new();
     let given = requested(request.spec, request.class);
     let guarded = GUARDED.iter().filter(|it| request.class.is_ours() && given.contains_key(**it));
     let mut unnamed = guarded.filter(|name| rules.attributes.iter().all(|it| it.name != **name));
-    found.extend(
-        unnamed.next().map(|it| denied(format!("it has no rule that grants attribute {it}"))),
-    );
+    found.extend(unnamed.next().map(|it| {
+        denied("attributes".to_owned(), format!("it has no rule that grants attribute {it}"))
+    }));
     for rule in &rules.attributes {
-        found.extend(attribute(rule, given.contains_key(&rule.name), action, request).map(denied));
+        if let Some((part, message)) =
+            attribute(rule, given.contains_key(&rule.name), action, request)
+        {
+            found.push(denied(format!("attributes[{}].{part}", rule.name), message));
+        }
     }
-    let planned: Vec<&str> = request.plan.iter().flat_map(|it| it.operators()).collect();
-    let named = named(action);
-    let packages = planned.into_iter().chain(named.iter().map(|it| it.name.as_str()));
-    let allowed =
-        |name: &str| rules.packages.is_empty() || rules.packages.iter().any(|it| fits(it, name));
-    let mut others: Vec<&str> = packages.filter(|it| !allowed(it)).collect();
-    others.dedup();
-    if let Some(name) = others.first() {
-        let allowed = enumerated(&rules.packages);
-        found.push(denied(format!("package {name} is not among {allowed}")));
-    }
-    found.extend(catalog(&rules.catalogs, action, request).map(denied));
+    let of_field = |field: &str, message: Option<String>| {
+        message.map(|message| denied(field.to_owned(), message))
+    };
+    found.extend(of_field("packages", package(&rules.packages, action, request)));
+    found.extend(of_field("catalogs", catalog(&rules.catalogs, action, request)));
+    found.extend(of_field("channels", channel(&rules.channels, action, request)));
     if let Some(max) = rules.max_active
         && request.active >= usize::try_from(max).unwrap_or(usize::MAX)
     {
-        found.push(denied(format!(
+        let message = format!(
             "{} Actions of namespace {} have not ended, at most {max} may at a time",
             request.active, request.namespace
-        )));
+        );
+        found.push(denied("maxActive".to_owned(), message));
     }
     if let Some(plan) = request.plan {
-        found.extend(violations(plan, &rules.preconditions, request.now));
+        let violations = violations(plan, &rules.preconditions, request.now).into_iter();
+        found.extend(violations.map(|failure| BrokenRule {
+            rule: format!("preconditions.{}", failure.precondition.unwrap_or_default()),
+            failure,
+        }));
     }
     found
+}
+
+/// Returns the reason that an Action or its plan is about a package that is not allowed; `None` if it is not.
+fn package(
+    packages: &[String],
+    action: &EffectiveAction,
+    request: &PolicyRequest<'_>,
+) -> Option<String> {
+    if packages.is_empty() {
+        return None;
+    }
+    let is_other = |name: &&str| !packages.iter().any(|it| fits(it, name));
+    let planned = request.plan.iter().flat_map(|it| it.operators()).find(is_other);
+    let name = planned.map(str::to_owned).or_else(|| {
+        let named = named(action);
+        named.iter().map(|it| it.name.as_str()).find(is_other).map(str::to_owned)
+    })?;
+    Some(format!("package {name} is not among {}", enumerated(packages)))
 }
 
 /// Returns the reason that a plan uses a catalog that is not allowed; `None` if it does not.
@@ -272,48 +370,90 @@ fn catalog(
     if catalogs.is_empty() {
         return None;
     }
-    let allowed = enumerated(catalogs);
+    let allowed = || enumerated(catalogs);
     let named = action.text("repository");
     if !named.is_empty() && is_other(named) {
-        return Some(format!("catalog {named} is not among {allowed}"));
+        return Some(format!("catalog {named} is not among {}", allowed()));
     }
-    let is_installed =
-        |it: &&PlannedChange| !it.is_release() && it.operation != ChangeOperation::Delete;
-    let mut installed = request.plan.iter().flat_map(|it| &it.changes).filter(is_installed);
-    let change = installed.find(|it| is_other(&it.catalog))?;
+    let change = installed(request).find(|it| is_other(&it.catalog))?;
     let PlannedChange { operator, catalog, .. } = change;
     Some(match catalog.as_str() {
-        "" => format!("which catalog has {operator} is not known, allowed: {allowed}"),
-        catalog => format!("{operator} is of catalog {catalog}, which is not among {allowed}"),
+        "" => format!("which catalog has {operator} is not known, allowed: {}", allowed()),
+        catalog => format!("{operator} is of catalog {catalog}, which is not among {}", allowed()),
     })
 }
 
-/// Returns the reason that the rule of an attribute does not hold; `None` if it holds.
+/// Returns the reason that a plan uses a channel that is not allowed; `None` if it does not.
+fn channel(
+    channels: &[String],
+    action: &EffectiveAction,
+    request: &PolicyRequest<'_>,
+) -> Option<String> {
+    let is_other = |name: &str| !channels.iter().any(|it| fits(it, name));
+    if channels.is_empty() {
+        return None;
+    }
+    let allowed = || enumerated(channels);
+    let named = action.text("channel");
+    if !named.is_empty() && is_other(named) {
+        return Some(format!("channel {named} is not among {}", allowed()));
+    }
+    let change = installed(request).find(|it| is_other(&it.channel))?;
+    let PlannedChange { operator, channel, .. } = change;
+    Some(match channel.as_str() {
+        "" => format!("{operator} is of no channel, allowed: {}", allowed()),
+        channel => format!("{operator} is of channel {channel}, which is not among {}", allowed()),
+    })
+}
+
+/// Returns the changes of the plan that install something.
+fn installed<'a>(request: &PolicyRequest<'a>) -> impl Iterator<Item = &'a PlannedChange> {
+    let plan = request.plan.into_iter().flat_map(|it| &it.changes);
+    plan.filter(|it| !it.is_release() && it.operation != ChangeOperation::Delete)
+}
+
+/// Returns the part of the rule of an attribute that does not hold, and the reason; `None` if it holds.
 fn attribute(
     rule: &AttributeRule,
     is_given: bool,
     action: &EffectiveAction,
     request: &PolicyRequest<'_>,
-) -> Option<String> {
+) -> Option<(&'static str, String)> {
     let name = &rule.name;
     if rule.required && !is_given {
-        return Some(format!("attribute {name} is required"));
+        return Some(("required", format!("attribute {name} is required")));
     }
     if rule.forbidden && is_given {
-        return Some(format!("attribute {name} is forbidden"));
+        return Some(("forbidden", format!("attribute {name} is forbidden")));
     }
     let value = action.get(name).map(text);
+    if let Some(fixed) = rule.fixed.as_ref().map(text)
+        && let Some(value) = value.as_ref().filter(|it| **it != fixed)
+    {
+        return Some(("fixed", format!("attribute {name} is {value}, and has to be {fixed}")));
+    }
     let is_allowed = |value: &String| rule.values.iter().any(|it| fits(it, value));
     if !rule.values.is_empty() && !rule.forbidden && !value.as_ref().is_some_and(is_allowed) {
         let allowed = enumerated(&rule.values);
-        return Some(match value {
+        let message = match value {
             Some(value) => format!("attribute {name} is {value}, allowed: {allowed}"),
             None => format!("attribute {name} is required, allowed: {allowed}"),
-        });
+        };
+        return Some(("values", message));
     }
     if rule.range.is_empty() {
         return None;
     }
+    outside_range(rule, value, request).map(|message| ("range", message))
+}
+
+/// Returns the reason that a version is not in the range of a rule; `None` if all are. `value` is that of the
+/// attribute.
+fn outside_range(
+    rule: &AttributeRule,
+    value: Option<String>,
+    request: &PolicyRequest<'_>,
+) -> Option<String> {
     let range = match Range::parse(&rule.range) {
         Ok(range) => range,
         Err(error) => return Some(format!("its range `{}` is no range: {error}", rule.range)),
@@ -339,7 +479,7 @@ fn attribute(
         });
     }
     let value = value.filter(|it| outside(it.trim_start_matches('v')))?;
-    Some(format!("attribute {name} is {value}, which is not in range {}", rule.range))
+    Some(format!("attribute {} is {value}, which is not in range {}", rule.name, rule.range))
 }
 
 #[cfg(test)]

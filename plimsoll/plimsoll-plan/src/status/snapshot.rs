@@ -113,6 +113,8 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::ActionCancelled,
     Reason::DeadlineExceeded,
     Reason::ApprovalRequired,
+    Reason::PlanApproved,
+    Reason::PlanRejected,
     Reason::PlanChanged,
     Reason::WaitingForAction,
     Reason::InventoryUnavailable,

@@ -4,18 +4,19 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{check, meta_condition};
-use crate::olm::RemainingObjects;
 use crate::olm::action::{
     ActionApproval, ActionClassSpec, ActionClassStatus, ActionDependency, ActionPartSpec,
-    ActionPreconditions, ActionRequester, ActionSpec, ActionState, ActionStatus, ChangeOperation,
-    ChangeState, ConcurrencyPolicy, CronActionSpec, CronActionStatus, EffectiveAttribute,
-    EventActionSpec, EventActionStatus, EventSource, EventSourceKind, FailureDetails,
-    MaintenanceWindow, MissedTimes, ObservedContent, PartContent, PartReference, PlanExpression,
-    PlannedChange, PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
+    ActionPreconditions, ActionRequester, ActionSpec, ActionState, ActionStatus, ApprovalDecision,
+    ChangeOperation, ChangeState, ConcurrencyPolicy, CronActionSpec, CronActionStatus,
+    EffectiveAttribute, EventActionSpec, EventActionStatus, EventSource, EventSourceKind,
+    FailureDetails, MaintenanceWindow, MissedTimes, ObservedContent, PartContent, PartReference,
+    PlanExpression, PlannedChange, PolicyDecision, RetryActionSpec, RetryActionStatus,
+    SelectedObjects,
 };
 use crate::olm::policy::{
     ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
 };
+use crate::olm::{LabelOperator, LabelRequirement, LabelSelector, RemainingObjects};
 use crate::{
     ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CRON_ACTION, EVENT_ACTION, RETRY_ACTION,
 };
@@ -60,7 +61,13 @@ fn action() -> ActionSpec {
         deadline: "10m".into(),
         ttl_after_finished: "24h".into(),
         requester: Some(requester()),
-        approval: Some(ActionApproval { plan: "sha256:ab".into(), approver: "bob".into() }),
+        approvals: vec![ActionApproval {
+            approver: "bob".into(),
+            groups: vec!["sre".into()],
+            plan: "sha256:ab".into(),
+            decision: ApprovalDecision::Rejected,
+            reason: "not today".into(),
+        }],
         cancelled: true,
     }
 }
@@ -109,6 +116,7 @@ fn everything_of_an_action_is_declared() {
             policy: "tenants".into(),
             mode: "Enforce".into(),
             allowed: true,
+            rule: "packages".into(),
             message: "allowed".into(),
         }],
         plan: vec![change],
@@ -247,13 +255,21 @@ fn everything_of_classes_and_policies_is_declared() {
             required: true,
             forbidden: true,
             default: Some(json!(false)),
+            fixed: Some(json!(false)),
             values: vec!["1.*".into()],
             range: "<2".into(),
         }],
         packages: vec!["etcd".into()],
         catalogs: vec!["community".into()],
+        channels: vec!["stable".into()],
         preconditions: preconditions(),
         requires_approval: true,
+        approval_count: Some(2),
+        approvers: vec![PolicySubject {
+            kind: SubjectKind::ServiceAccount,
+            name: "gate".into(),
+            namespace: "ci".into(),
+        }],
         max_active: Some(1),
     };
     let subject =
@@ -261,6 +277,14 @@ fn everything_of_classes_and_policies_is_declared() {
     let policy = ActionPolicySpec {
         subjects: vec![subject],
         namespaces: vec!["tea-*".into()],
+        namespace_selector: Some(LabelSelector {
+            match_labels: [("tenant".into(), "true".into())].into(),
+            match_expressions: vec![LabelRequirement {
+                key: "tier".into(),
+                operator: LabelOperator::NotIn,
+                values: vec!["prod".into()],
+            }],
+        }),
         classes: vec!["operator-install".into()],
         enforce: Some(rules.clone()),
         warn: Some(rules.clone()),

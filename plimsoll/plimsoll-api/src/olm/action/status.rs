@@ -205,6 +205,10 @@ pub struct PolicyDecision {
     /// Whether it is allowed.
     // +required
     pub allowed: bool,
+    /// The first rule that does not hold, as the field of the policy, such as `packages` or
+    /// `attributes[version].range`; empty if all hold, and for a request that is wrong itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
     /// Why.
     // +required
     pub message: String,

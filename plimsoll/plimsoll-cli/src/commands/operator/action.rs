@@ -21,7 +21,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, Error};
-use plimsoll_api::olm::action::ActionState;
+use plimsoll_api::olm::action::{ActionState, ApprovalDecision};
 use plimsoll_api::{ACTION, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, duration};
 use plimsoll_controller::api_resource;
 use plimsoll_operators::RequestedPackage;
@@ -57,7 +57,9 @@ pub enum ActionCommand {
     /// Show an Action: attributes, policies, plan, and what became of it
     Show(ShowArguments),
     /// Approve the plan of an Action
-    Approve(ApproveArguments),
+    Approve(DecisionArguments),
+    /// Reject the plan of an Action that waits for an approval, so that it fails
+    Reject(DecisionArguments),
     /// Request again what failed or was cancelled, and wait until it ends
     Retry(RetryArguments),
     /// Cancel an Action: before it begins, or else before its next change
@@ -305,18 +307,21 @@ pub struct ShowArguments {
     output: Format,
 }
 
-/// Arguments of `plimsoll operator action approve`.
+/// Arguments of `plimsoll operator action approve` and `reject`.
 #[derive(Debug, Args)]
-pub struct ApproveArguments {
+pub struct DecisionArguments {
     /// Action
     #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
-    /// Digest of the plan; another one is not approved
+    /// Digest of the plan; nothing is decided on another one
     #[arg(long, value_name = "DIGEST")]
     plan: Option<String>,
-    /// Agree to the plan
+    /// Why, for the requester and others
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+    /// Do not ask
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
@@ -362,7 +367,10 @@ pub struct LogsArguments {
 
 impl ActionArguments {
     pub(super) fn is_agreed(&self) -> bool {
-        matches!(&self.command, ActionCommand::Approve(arguments) if arguments.yes)
+        match &self.command {
+            ActionCommand::Approve(arguments) | ActionCommand::Reject(arguments) => arguments.yes,
+            _ => false,
+        }
     }
 }
 
@@ -382,7 +390,10 @@ pub(super) async fn run(
         ActionCommand::List(arguments) => list::list(client, arguments, out).await,
         ActionCommand::Show(arguments) => show::show(client, arguments, out).await,
         ActionCommand::Approve(arguments) => {
-            approve::approve(client, arguments, prompter, out).await
+            approve::decide(client, ApprovalDecision::Approved, arguments, prompter, out).await
+        }
+        ActionCommand::Reject(arguments) => {
+            approve::decide(client, ApprovalDecision::Rejected, arguments, prompter, out).await
         }
         ActionCommand::Retry(arguments) => request::retry(client, arguments, out).await,
         ActionCommand::Cancel(arguments) => approve::cancel(client, arguments, out).await,

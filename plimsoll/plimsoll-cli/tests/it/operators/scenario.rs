@@ -301,7 +301,7 @@ impl AddOns {
         let status = review.expect("it is answered").status;
         let approver = status.and_then(|it| it.user_info?.username);
         let approval = json!({ "plan": plan, "approver": approver });
-        self.change(named, json!({ "spec": { "approval": approval } })).await;
+        self.change(named, json!({ "spec": { "approvals": [approval] } })).await;
     }
 
     async fn expect_report(&self, name: &str, expected: &ExpectedReport) {

@@ -16,7 +16,8 @@ use tokio::task::JoinSet;
 use crate::harness::kubeconfig;
 
 /// The users, and the groups of those who are not the administrator.
-const USERS: [(&str, &[&str]); 2] = [("admin", &[]), ("alice", &["dev"])];
+const USERS: [(&str, &[&str]); 4] =
+    [("admin", &[]), ("alice", &["dev"]), ("carol", &["sre"]), ("dora", &["sre"])];
 
 /// The timeout of a command, in seconds.
 const TIMEOUT: &str = "120";
@@ -27,7 +28,7 @@ const TIMEOUT: &str = "120";
 pub(super) struct ShellCommand {
     /// What is typed.
     pub(super) run: String,
-    /// Who types it: the administrator, or alice of group dev.
+    /// Who types it: the administrator, or one of [`USERS`].
     #[serde(default = "administrator", rename = "as")]
     pub(super) user: String,
     /// An object that is written to the standard input; absent for none.

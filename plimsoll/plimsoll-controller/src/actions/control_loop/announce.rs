@@ -1,6 +1,11 @@
 //! The events about Actions and what they change, and the metrics of those that end.
 
-use plimsoll_api::olm::action::{ActionState, ChangeOperation, ChangeState, PlannedChange};
+use std::collections::BTreeSet;
+
+use plimsoll_api::olm::action::{
+    ActionApproval, ActionState, ApprovalDecision, ChangeOperation, ChangeState, PlannedChange,
+    PolicyDecision,
+};
 use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::report::ActionObject;
@@ -24,6 +29,10 @@ impl ControlLoop {
             if from != to || reason(before) != reason(after) {
                 self.announce_state(after);
             }
+            self.announce_approvals(before, after);
+            if class.is_some() {
+                self.announce_decisions(before, after);
+            }
             if ends {
                 for change in &after.status.plan {
                     self.announce_end(after, change);
@@ -38,6 +47,41 @@ impl ControlLoop {
             let end = after.status.completion_time.unwrap_or_else(|| self.clock.now());
             let duration = end.duration_since(since);
             self.view.send_modify(|view| view.action_ended(class, to, reason, duration));
+        }
+    }
+
+    /// Emits events about what users decided on the plan of an Action since it was last observed.
+    fn announce_approvals(&self, before: &ActionObject, after: &ActionObject) {
+        let is_new = |it: &&ActionApproval| !before.spec.approvals.contains(it);
+        for ActionApproval { approver, plan, decision, reason, .. } in
+            after.spec.approvals.iter().filter(is_new)
+        {
+            let (what, event) = match decision {
+                ApprovalDecision::Approved => ("approved", Reason::PlanApproved),
+                ApprovalDecision::Rejected => ("rejected", Reason::PlanRejected),
+            };
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            let note = format!("{approver} {what} plan {plan}{why}");
+            self.announce_on_action(after, Severity::Normal, event, note);
+        }
+    }
+
+    /// Counts what policies decided on an Action since it was last observed, and emits events about those that
+    /// hold nothing up and would deny it.
+    fn announce_decisions(&self, before: &ActionObject, after: &ActionObject) {
+        let what =
+            |it: &PolicyDecision| (it.policy.clone(), it.mode.clone(), it.allowed, it.rule.clone());
+        let known: BTreeSet<_> = before.status.policies.iter().map(what).collect();
+        let is_policy =
+            |name: &str| name.is_empty() || self.policies.iter().any(|it| it.name == name);
+        let is_new = |it: &&PolicyDecision| !known.contains(&what(it)) && is_policy(&it.policy);
+        for decision in after.status.policies.iter().filter(is_new) {
+            self.view.send_modify(|view| view.policy_decided(decision));
+            let PolicyDecision { policy, mode, allowed, message, .. } = decision;
+            if !allowed && mode != "Enforce" {
+                let note = format!("{mode}: ActionPolicy {policy} would deny it: {message}");
+                self.announce_on_action(after, Severity::Warning, Reason::PolicyDenied, note);
+            }
         }
     }
 

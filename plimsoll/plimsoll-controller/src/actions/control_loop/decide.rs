@@ -93,9 +93,8 @@ impl ControlLoop {
 
     /// Evaluates the policies for an Action, and plans it.
     async fn decide(&mut self, action: &ActionObject, class: &NamedClass) {
-        let requester = action.spec.requester.as_ref();
-        let Access { by_hand, policies } =
-            match Access::ask(&self.client, &self.writer, requester).await {
+        let Access { by_hand, policies, labels } =
+            match Access::ask(&self.client, &self.writer, action).await {
                 Ok(access) => access,
                 Err(error) => {
                     let error = chain(&error);
@@ -106,7 +105,8 @@ impl ControlLoop {
             };
         let active = active(action, self.actions.values());
         let now = self.clock.now();
-        let decision = ActionDecision { action, class, policies: &policies, active, by_hand, now };
+        let (policies, labels) = (policies.as_slice(), &labels);
+        let decision = ActionDecision { action, class, policies, active, labels, by_hand, now };
         let mut attributes = match decision.admit() {
             Ok(attributes) => attributes,
             Err(report) => {

@@ -145,15 +145,15 @@ impl ControlLoop {
         action: &mut ActionObject,
         class: &NamedClass,
     ) -> Result<(), ActionFailure> {
-        let requester = action.spec.requester.as_ref();
-        let Ok(Access { by_hand, policies }) =
-            Access::ask(&self.client, &self.writer, requester).await
+        let Ok(Access { by_hand, policies, labels }) =
+            Access::ask(&self.client, &self.writer, action).await
         else {
             self.act_again(action);
             return Ok(());
         };
         let now = self.clock.now();
-        ActionDecision { action, class, policies: &policies, active: 0, by_hand, now }
+        let (policies, labels) = (policies.as_slice(), &labels);
+        ActionDecision { action, class, policies, active: 0, labels, by_hand, now }
             .admit_further()?;
         // Any change of a catalog that holds the content of its bundles changes the digest. That
         // does not stop a plan that has begun.
@@ -343,7 +343,7 @@ impl ControlLoop {
 /// Returns whether an Action that fails for a reason before it has written anything is planned
 /// again: it may wait for an approval then.
 fn is_decided_again(reason: Reason) -> bool {
-    matches!(reason, Reason::PlanChanged | Reason::ApprovalRequired)
+    matches!(reason, Reason::PlanChanged | Reason::ApprovalRequired | Reason::PlanRejected)
 }
 
 /// Returns whether a change requested a release and the request was refused.

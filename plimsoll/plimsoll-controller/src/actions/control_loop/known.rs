@@ -1,7 +1,7 @@
 //! What the control loop knows of Actions beside those that have not ended: a record of each other
 //! one, and how many there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
@@ -198,8 +198,8 @@ pub(super) struct ActionCounts {
     active: BTreeMap<String, usize>,
     /// The creation times of those that wait, by reason.
     waiting: BTreeMap<&'static str, BTreeMap<Timestamp, usize>>,
-    /// Whether `active` has changed since it was last taken.
-    is_changed: bool,
+    /// The namespaces of which `active` has changed since they were last taken.
+    changed: BTreeSet<String>,
 }
 
 impl ActionCounts {
@@ -210,10 +210,10 @@ impl ActionCounts {
             return;
         }
         *self.active.entry(action.namespace.clone()).or_default() += 1;
+        self.changed.insert(action.namespace.clone());
         if let Some(reason) = waits(action) {
             *self.waiting.entry(reason).or_default().entry(action.created).or_default() += 1;
         }
-        self.is_changed = true;
     }
 
     /// Ceases to count such an Action.
@@ -223,6 +223,7 @@ impl ActionCounts {
             return;
         }
         decrement(&mut self.active, action.namespace.as_str());
+        self.changed.insert(action.namespace.clone());
         if let Some(reason) = waits(action)
             && let Some(times) = self.waiting.get_mut(reason)
         {
@@ -231,7 +232,6 @@ impl ActionCounts {
                 self.waiting.remove(reason);
             }
         }
-        self.is_changed = true;
     }
 
     /// Counts an Action of which a record is kept.
@@ -263,10 +263,16 @@ impl ActionCounts {
         waiting.collect()
     }
 
-    /// Returns the number of Actions that have not ended by namespace, if it has changed since the
-    /// last call.
-    pub(super) fn changed_active(&mut self) -> Option<BTreeMap<String, usize>> {
-        std::mem::take(&mut self.is_changed).then(|| self.active.clone())
+    /// Returns the namespaces whose number of Actions that have not ended has changed since the last
+    /// call, each with the number.
+    pub(super) fn changed_active(&mut self) -> BTreeMap<String, usize> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        changed
+            .map(|namespace| {
+                let count = self.active.get(&namespace).copied().unwrap_or_default();
+                (namespace, count)
+            })
+            .collect()
     }
 }
 
@@ -355,8 +361,8 @@ mod tests {
         assert_eq!(counts.states()["Failed"], 1);
         assert!(counts.is_any(ActionState::Pending));
         assert!(!counts.is_any(ActionState::WaitingForApproval));
-        assert_eq!(counts.changed_active().expect("it changed")["team-a"], 3);
-        assert_eq!(counts.changed_active(), None);
+        assert_eq!(counts.changed_active(), [("team-a".to_owned(), 3)].into());
+        assert_eq!(counts.changed_active(), BTreeMap::new());
         let waiting = |counts: &ActionCounts| counts.waiting().get("WaitingForAction").copied();
         assert_eq!(waiting(&counts), Some(WaitingActions { count: 2, since: early.created }));
         counts.remove(&early);
@@ -367,7 +373,7 @@ mod tests {
         assert_eq!(waiting(&counts), None);
         assert!(!counts.is_any(ActionState::Pending));
         assert!(counts.states().is_empty(), "{counts:?}");
-        assert_eq!(counts.changed_active(), Some(BTreeMap::new()));
+        assert_eq!(counts.changed_active(), [("team-a".to_owned(), 0)].into());
     }
 
     #[test]

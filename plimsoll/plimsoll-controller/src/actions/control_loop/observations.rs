@@ -111,8 +111,10 @@ impl ControlLoop {
             Observation::Object(ACTION_POLICY, id, object) => {
                 let policy =
                     object.and_then(|it| named(&it).map(|(name, spec)| NamedPolicy { name, spec }));
-                self.policies.retain(|it| it.name != id.name);
-                self.policies.extend(policy);
+                let policies = Arc::make_mut(&mut self.policies);
+                policies.retain(|it| it.name != id.name);
+                policies.extend(policy);
+                policies.sort_by(|a, b| a.name.cmp(&b.name));
                 self.rules_changed();
             }
             Observation::Object(kind, id, object) => {

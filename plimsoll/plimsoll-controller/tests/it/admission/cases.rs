@@ -21,13 +21,13 @@ pub(super) use self::wrong::{CHECKED, CLASSES, COMPARED, OF_TEMPLATE, RIGHT, WRO
 pub(super) const RIGHTS: &[(&str, &[&str], &str)] = &[
     (
         "users",
-        &["alice", "bob", "carol", "robot"],
+        &["alice", "bob", "carol", "gate", "robot"],
         r#"[{"apiGroups": ["olm.io"], "verbs": ["get", "list", "create", "update", "patch"],
              "resources": ["actions", "retryactions", "cronactions", "eventactions"]}]"#,
     ),
     (
         "approvers",
-        &["carol"],
+        &["carol", "gate"],
         r#"[{"apiGroups": ["olm.io"], "verbs": ["approve"], "resources": ["actions"]}]"#,
     ),
     (
@@ -68,8 +68,8 @@ pub(super) const SIGNS: &[Case] = &[
         "the approver's right",
         "carol",
         "POST actions",
-        r#"{"metadata": {"name": "sign"}, "spec": {"actionClass": "a", "approval": {"plan": "p", "approver": "eve"}}}"#,
+        r#"{"metadata": {"name": "sign"}, "spec": {"actionClass": "a", "approvals": [{"plan": "p", "approver": "eve"}]}}"#,
         403,
-        "who approves",
+        "who sends this",
     ),
 ];

@@ -28,3 +28,50 @@ fn files_are_read_with_all_that_is_wrong() {
     let similar = "spec.packages: unknown field, did you mean `package`?";
     assert!(errors.iter().any(|it| it.ends_with(similar)), "{errors:?}");
 }
+
+#[test]
+fn lists_and_labels_of_namespaces_are_read() {
+    let text = r"
+apiVersion: v1
+kind: List
+items:
+- apiVersion: olm.io/v1
+  kind: ActionPolicy
+  metadata: {name: b}
+  spec: {subjects: [{kind: User, name: alice}], classes: [autoremove]}
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: tea, labels: {tenant: 'true'}}
+---
+apiVersion: olm.io/v1
+kind: ActionPolicyList
+items:
+- apiVersion: olm.io/v1
+  kind: ActionPolicy
+  metadata: {name: a}
+  spec: {subjects: [{kind: User, name: alice}], classes: [autoremove]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: plain}
+";
+    let file = |text: &str| LoadoutFile { path: "a.yaml".into(), text: text.into() };
+    let read = ActionFiles::read(&[file(text)]).unwrap();
+    let names: Vec<&str> = read.policies.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let check = |namespace: &str, expected: &[(&str, &str)]| {
+        let labels = read.labels(namespace);
+        let found: Vec<(&str, &str)> =
+            labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(found, expected);
+    };
+    check("tea", &[("kubernetes.io/metadata.name", "tea"), ("tenant", "true")]);
+    check("plain", &[("kubernetes.io/metadata.name", "plain")]);
+    check("unknown", &[("kubernetes.io/metadata.name", "unknown")]);
+    let wrong = "apiVersion: v1\nkind: Namespace\nmetadata: {name: tea, labels: {tenant: true}}\n";
+    let errors = ActionFiles::read(&[file(wrong)]).unwrap_err();
+    assert!(
+        errors[0].starts_with("a.yaml:1: metadata.labels: invalid type: boolean"),
+        "{errors:?}"
+    );
+}

@@ -1,5 +1,7 @@
 //! The status of an Action after its plan was decided on.
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ActionApproval, ActionSpec, ActionState, ActionStatus, ChangeOperation,
@@ -12,6 +14,7 @@ use super::{
     ActionDecision, DirectPermissions, NextStep, PlanDecision, explained, give_up, next_step,
 };
 use crate::actions::ActionFailure;
+use crate::actions::check::effective;
 use crate::actions::plan::ActionPlan;
 use crate::actions::report::ActionObject;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
@@ -36,6 +39,7 @@ fn decided(
         class: &class,
         policies: &policies,
         active: 0,
+        labels: &BTreeMap::new(),
         by_hand,
         now,
     };
@@ -312,6 +316,7 @@ fn an_action_that_is_not_planned_again_keeps_how_often_it_began() {
             class: &class("operator-install"),
             policies: &read_policies(policies),
             active: 0,
+            labels: &BTreeMap::new(),
             by_hand: DirectPermissions::default(),
             now: at("2026-01-01T00:00:00Z"),
         };
@@ -336,36 +341,46 @@ fn what_is_left_of_a_plan_needs_the_approval_that_policies_require_by_now() {
     let asking = policy("asking", "{requiresApproval: true}");
     let plain = policy("plain", "{maxActive: 1}");
     let both = format!("{asking}---\n{plain}");
+    let fixed = policy("fixed", "{attributes: [{name: installDependencies, fixed: true}]}");
+    let ranged = policy("ranged", "{attributes: [{name: version, range: <2}]}");
     let check = |policies: &str, approved: Option<&str>, expected: Result<(), Reason>| {
-        let approval =
-            approved.map(|plan| ActionApproval { plan: plan.into(), ..Default::default() });
+        let approvals = approved.map(|plan| ActionApproval {
+            approver: "carol".into(),
+            plan: plan.into(),
+            ..ActionApproval::default()
+        });
         let change = PlannedChange {
             operator: "foo".into(),
             operation: ChangeOperation::Update,
+            requested: "^1".into(),
             version: "1.0.0".into(),
             ..PlannedChange::default()
         };
+        let spec = ActionSpec {
+            action_class: "operator-install".into(),
+            package: "foo".into(),
+            requester: Some(alice()),
+            approvals: Vec::from_iter(approvals),
+            ..ActionSpec::default()
+        };
+        let class = class("operator-install");
         let action = ActionObject {
-            spec: ActionSpec {
-                action_class: "operator-install".into(),
-                package: "foo".into(),
-                requester: Some(alice()),
-                approval,
-                ..ActionSpec::default()
-            },
             status: ActionStatus {
                 state: ActionState::Running,
                 plan: vec![change],
                 plan_digest: "planned".into(),
+                effective_spec: effective(&spec, &class, None).unwrap().listed(),
                 ..ActionStatus::default()
             },
+            spec,
             ..ActionObject::default()
         };
         let decision = ActionDecision {
             action: &action,
-            class: &class("operator-install"),
+            class: &class,
             policies: &read_policies(policies),
             active: 5,
+            labels: &BTreeMap::new(),
             by_hand: DirectPermissions::default(),
             now: at("2026-01-01T00:00:00Z"),
         };
@@ -377,8 +392,10 @@ fn what_is_left_of_a_plan_needs_the_approval_that_policies_require_by_now() {
     check(&asking, None, Err(Reason::ApprovalRequired));
     check(&asking, Some("other"), Err(Reason::PlanChanged));
     check(&asking, Some("planned"), Ok(()));
-    // One policy that grants it is enough.
+    // One policy that grants it is enough, unless it grants another plan.
     check(&both, None, Ok(()));
+    check(&fixed, None, Err(Reason::PlanChanged));
+    check(&ranged, None, Err(Reason::PlanChanged));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Actions of `alice`, judged by policies.
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::Reason;
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::olm::action::{ActionSpec, ChangeOperation, PlannedChange};
@@ -19,14 +21,18 @@ fn judged(
     let spec: ActionSpec = serde_json::from_value(action).unwrap();
     let class = class(&spec.action_class);
     let requester = alice();
+    let labels = [("tier".to_owned(), "dev".to_owned())].into();
     let request = PolicyRequest {
         namespace: "tea",
+        labels: &labels,
         requester: &requester,
         spec: &spec,
         class: &class,
         active: 2,
         may_directly: Some(may_directly),
         plan,
+        planned: &[],
+        digest: None,
         now: at("2026-01-01T00:00:00Z"),
     };
     judge(&request, &read_policies(policies))
@@ -179,4 +185,203 @@ fn a_warning_holds_nothing_up() {
     assert!(verdict.granted.is_ok());
     let warnings: Vec<String> = verdict.warnings().collect();
     assert_eq!(warnings, ["ActionPolicy dev: attribute version is required"]);
+}
+
+/// Returns a policy for `alice` about installations, with `more` in its spec.
+fn policy(name: &str, more: &Value) -> String {
+    let mut policy = json!({
+        "apiVersion": "olm.io/v1", "kind": "ActionPolicy", "metadata": { "name": name },
+        "spec": {
+            "subjects": [{ "kind": "User", "name": "alice" }], "classes": ["operator-install"],
+        },
+    });
+    for (field, value) in more.as_object().unwrap() {
+        policy["spec"][field] = value.clone();
+    }
+    policy.to_string()
+}
+
+#[test]
+fn a_policy_is_about_the_namespaces_with_its_labels() {
+    let install = json!({"actionClass": "operator-install", "package": "foo"});
+    let check = |more: Value, expected: bool| {
+        let mut spec = json!({ "enforce": {} });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let verdict = judged(&policy("a", &spec), install.clone(), None, false);
+        assert_eq!(verdict.granted.is_ok(), expected, "{more}");
+    };
+    check(json!({}), true);
+    check(json!({ "namespaceSelector": { "matchLabels": { "tier": "dev" } } }), true);
+    check(json!({ "namespaceSelector": { "matchLabels": { "tier": "prod" } } }), false);
+    let selector = json!({ "matchLabels": { "tier": "dev" } });
+    check(json!({ "namespaces": ["tea"], "namespaceSelector": selector }), true);
+    check(json!({ "namespaces": ["coffee"], "namespaceSelector": selector }), false);
+}
+
+#[test]
+fn a_fixed_attribute_has_one_value_whether_it_is_given_or_not() {
+    let fixed = policy(
+        "a",
+        &json!({ "enforce": { "attributes": [{ "name": "installDependencies", "fixed": false }] } }),
+    );
+    let install = |dependencies: Value| {
+        let mut action = json!({"actionClass": "operator-install", "package": "foo"});
+        action["installDependencies"] = dependencies;
+        judged(&fixed, action, None, false)
+    };
+    for given in [Value::Null, Value::Bool(false)] {
+        let granted = install(given).granted.unwrap();
+        assert_eq!(granted.action.get("installDependencies"), Some(&Value::Bool(false)));
+    }
+    let verdict = install(Value::Bool(true));
+    assert_eq!(verdict.decisions[0].rule, "attributes[installDependencies].fixed");
+    assert_eq!(
+        verdict.granted.unwrap_err().message,
+        "ActionPolicy a: attribute installDependencies is true, and has to be false"
+    );
+}
+
+#[test]
+fn an_attribute_may_have_the_namespace_of_the_action() {
+    let rule = json!({ "name": "parameters.namespace", "fixed": "$(namespace)" });
+    let own = policy("a", &json!({ "enforce": { "attributes": [rule] } }));
+    let listed =
+        json!({ "name": "parameters.namespace", "values": ["$(namespace)", "$(namespace)-*"] });
+    let beside = policy("a", &json!({ "enforce": { "attributes": [listed] } }));
+    let check = |text: &str, parameters: Value, expected: Result<&str, &str>| {
+        let action = json!({
+            "actionClass": "operator-install", "package": "foo", "parameters": parameters,
+        });
+        let granted = judged(text, action, None, false).granted;
+        let found = granted.as_ref().map(|it| it.action.text("parameters.namespace"));
+        assert_eq!(found.map_err(|it| it.message.as_str()), expected);
+    };
+    check(&own, json!({}), Ok("tea"));
+    check(&own, json!({ "namespace": "tea" }), Ok("tea"));
+    let other = "ActionPolicy a: attribute parameters.namespace is coffee, and has to be tea";
+    check(&own, json!({ "namespace": "coffee" }), Err(other));
+    check(&beside, json!({ "namespace": "tea-dev" }), Ok("tea-dev"));
+    let other = "ActionPolicy a: attribute parameters.namespace is coffee, allowed: tea and tea-*";
+    check(&beside, json!({ "namespace": "coffee" }), Err(other));
+}
+
+#[test]
+fn channels_are_those_of_the_whole_plan_and_are_kept() {
+    let policy = policy("a", &json!({ "enforce": { "channels": ["stable", "lts-*"] } }));
+    let change = |operator: &str, channel: &str| PlannedChange {
+        operator: operator.into(),
+        operation: ChangeOperation::Create,
+        version: "1.0.0".into(),
+        channel: channel.into(),
+        manifest: Some(json!({ "spec": {} })),
+        ..PlannedChange::default()
+    };
+    let check = |named: &str, changes: Vec<PlannedChange>, expected: Result<(), &str>| {
+        let action = json!({"actionClass": "operator-install", "package": "foo", "channel": named});
+        let mut plan = ActionPlan { changes, ..ActionPlan::default() };
+        let granted = judged(&policy, action, Some(&plan), false).granted;
+        assert_eq!(granted.as_ref().map(|_| ()).map_err(|it| it.message.as_str()), expected);
+        let Ok(grant) = granted else { return };
+        plan.request_exactly(grant.exact);
+        for change in plan.changes {
+            assert_eq!(change.manifest.unwrap()["spec"]["channel"], change.channel.as_str());
+        }
+    };
+    check("", vec![change("bar", "lts-1"), change("foo", "stable")], Ok(()));
+    check(
+        "",
+        vec![change("bar", "beta"), change("foo", "stable")],
+        Err("ActionPolicy a: bar is of channel beta, which is not among stable and lts-*"),
+    );
+    check("beta", vec![], Err("ActionPolicy a: channel beta is not among stable and lts-*"));
+    check(
+        "",
+        vec![change("foo", "")],
+        Err("ActionPolicy a: foo is of no channel, allowed: stable and lts-*"),
+    );
+}
+
+#[test]
+fn a_grant_without_a_missing_approval_comes_first() {
+    let plan = ActionPlan::default();
+    let check = |policies: &[(&str, Value)], approvals: Value, expected: Option<&str>| {
+        let texts: Vec<String> = policies
+            .iter()
+            .map(|(name, rules)| policy(name, &json!({ "enforce": rules })))
+            .collect();
+        let action = json!({
+            "actionClass": "operator-install", "package": "foo", "approvals": approvals,
+            "requester": { "username": "alice" },
+        });
+        let spec: ActionSpec = serde_json::from_value(action).unwrap();
+        let class = class(&spec.action_class);
+        // The plan was made with the attributes of the first policy.
+        let policies = read_policies(&texts.join("\n---\n"));
+        let request = PolicyRequest {
+            namespace: "tea",
+            labels: &BTreeMap::new(),
+            requester: &alice(),
+            spec: &spec,
+            class: &class,
+            active: 0,
+            may_directly: Some(false),
+            plan: Some(&plan),
+            planned: &[],
+            digest: None,
+            now: at("2026-01-01T00:00:00Z"),
+        };
+        let planned = judge(&request, &policies[..1]).granted.unwrap().action.listed();
+        let request = PolicyRequest { planned: &planned, ..request };
+        let granted = judge(&request, &policies).granted.unwrap();
+        assert_eq!(granted.approval.map(|it| it.demand()).as_deref(), expected);
+    };
+    let of = |group: &str| json!({ "approvers": [{ "kind": "Group", "name": group }] });
+    check(&[("a", of("sre")), ("b", json!({}))], json!([]), None);
+    let both = [("a", of("sre")), ("b", of("ops"))];
+    check(&both, json!([]), Some("an approval of group sre"));
+    let by_ops = json!([{ "approver": "carol", "groups": ["ops"], "plan": plan.digest() }]);
+    check(&both, by_ops.clone(), Some("an approval of group ops"));
+    // An approval of a plan with other attributes is none for this policy.
+    let mut other = of("ops");
+    other["attributes"] = json!([{ "name": "installDependencies", "fixed": true }]);
+    check(&[("a", of("sre")), ("b", other)], by_ops, Some("an approval of group sre"));
+}
+
+#[test]
+fn a_decision_names_the_rule() {
+    let rules = json!({
+        "attributes": [
+            { "name": "version", "required": true, "range": "<2" },
+            { "name": "channel", "forbidden": true },
+            { "name": "repository", "values": ["main"] },
+        ],
+        "packages": ["foo"], "catalogs": ["main"], "channels": ["stable"], "maxActive": 1,
+        "preconditions": { "noOrphans": true },
+    });
+    let check = |more: Value, is_active: bool, expected: &str| {
+        let mut rules = rules.clone();
+        if !is_active {
+            rules["maxActive"] = 5.into();
+        }
+        let mut action = json!({
+            "actionClass": "operator-install", "package": "foo", "version": "1.0.0", "repository": "main",
+        });
+        action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let plan = ActionPlan {
+            orphans: if expected.starts_with("pre") { vec!["bar".into()] } else { vec![] },
+            ..ActionPlan::default()
+        };
+        let text = policy("a", &json!({ "enforce": rules }));
+        let verdict = judged(&text, action, Some(&plan), false);
+        assert_eq!(verdict.decisions[0].rule, expected, "{}", verdict.decisions[0].message);
+        assert_eq!(verdict.granted.is_ok(), expected.is_empty());
+    };
+    check(json!({}), false, "");
+    check(json!({ "version": "" }), false, "attributes[version].required");
+    check(json!({ "version": "2.0.0" }), false, "attributes[version].range");
+    check(json!({ "channel": "stable" }), false, "attributes[channel].forbidden");
+    check(json!({ "repository": "other" }), false, "attributes[repository].values");
+    check(json!({ "package": "bar" }), false, "packages");
+    check(json!({}), true, "maxActive");
+    check(json!({}), false, "preconditions.noOrphans");
 }

@@ -203,7 +203,7 @@ impl Runner {
                         continue;
                     }
                     let approval = json!({ "plan": plan, "approver": ADMINISTRATOR });
-                    let patch = json!({ "spec": { "approval": approval } });
+                    let patch = json!({ "spec": { "approvals": [approval] } });
                     let path = format!("{ACTIONS}/{name}");
                     self.approved.push((self.began.elapsed(), name, plan.to_owned()));
                     let status = self.processes.send("PATCH", &path, MERGE, &patch).await;

@@ -1,40 +1,52 @@
-//! `plimsoll operator action approve` and `cancel`.
+//! `plimsoll operator action approve`, `reject` and `cancel`.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, PatchOperation, TestOperation};
+use json_patch::{AddOperation, PatchOperation, ReplaceOperation, TestOperation};
 use kube::api::Patch;
 use kube::{Client, Error};
 use plimsoll_api::ACTION;
-use plimsoll_api::olm::action::ActionState;
+use plimsoll_api::olm::action::{ActionApproval, ActionRequester, ActionState, ApprovalDecision};
+use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_resolve::printable::on_one_line;
 use serde_json::json;
 
 use super::request::myself;
 use super::retries::read_retry;
 use super::show::{requester_text, write_plan};
-use super::{ApproveArguments, CancelArguments, actions, parts, read, state_in_words};
+use super::{CancelArguments, DecisionArguments, actions, parts, read, state_in_words};
 use crate::commands::operator::patch_parameters;
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::object::reference;
 
-pub(super) async fn approve(
+/// How often the decision is sent again if the Action has changed meanwhile.
+const ATTEMPTS: usize = 5;
+/// The maximum number of groups that a decision names.
+const GROUPS_MAX: usize = 256;
+
+/// Approves or rejects the plan of an Action.
+pub(super) async fn decide(
     client: &Client,
-    arguments: &ApproveArguments,
+    decision: ApprovalDecision,
+    arguments: &DecisionArguments,
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
     let mut action = read(client, &namespace, name).await?;
     let note = parts::complete(client, &mut action).await?;
+    let (done, question) = match decision {
+        ApprovalDecision::Approved => ("approved", "Approve it?"),
+        ApprovalDecision::Rejected => ("rejected", "Reject it?"),
+    };
     let status = &action.status;
     if status.state != ActionState::WaitingForApproval {
         let state = state_in_words(status.state);
-        bail!("Action `{name}` {state}: only one that waits for an approval is approved");
+        bail!("Action `{name}` {state}: only one that waits for an approval is {done}");
     }
     let digest = &status.plan_digest;
     if let Some(wanted) = arguments.plan.as_ref().filter(|it| *it != digest) {
@@ -51,18 +63,34 @@ pub(super) async fn approve(
         writeln!(out, "* {}", on_one_line(line))?;
     }
     let dry_run = arguments.dry_run;
-    if !dry_run.is_set() && !prompter.confirm("Approve it?", DefaultAnswer::No, out)? {
-        let message = "nothing was approved".to_owned();
+    if !dry_run.is_set() && !prompter.confirm(question, DefaultAnswer::No, out)? {
+        let message = format!("nothing was {done}");
         return Err(Refusal { message, exit: exit::DECLINED }.into());
     }
     if dry_run.is_sent() {
-        approve_plan(client, arguments, &namespace, digest).await?;
+        let ActionRequester { username, groups } = myself(client).await?;
+        if groups.len() > GROUPS_MAX {
+            bail!(
+                "{username} is in more than {GROUPS_MAX} groups: patch spec.approvals with those that policies \
+                 name"
+            );
+        }
+        let approval = ActionApproval {
+            approver: username,
+            groups,
+            plan: digest.clone(),
+            decision,
+            reason: arguments.reason.clone(),
+        };
+        let what = if decision == ApprovalDecision::Approved { "approve" } else { "reject" };
+        let sent = send(client, &action, &approval, dry_run.is_set()).await;
+        sent.with_context(|| format!("failed to {what} Action `{name}`"))?;
     }
-    writeln!(out, "action.olm.io/{name} approved{}", dry_run.suffix())?;
+    writeln!(out, "action.olm.io/{name} {done}{}", dry_run.suffix())?;
     Ok(exit::SUCCESS.into())
 }
 
-/// Returns the refusal to approve an Action whose plan is not the one that is agreed to.
+/// Returns the refusal to decide on an Action whose plan is not the one that was shown.
 fn other_plan(name: &str, namespace: &str, agreed: &str) -> Refusal {
     let message = format!(
         "Action `{name}` has another plan than {agreed}: `operator action show {name} -n \
@@ -71,40 +99,73 @@ fn other_plan(name: &str, namespace: &str, agreed: &str) -> Refusal {
     Refusal { message, exit: exit::DECLINED }
 }
 
-/// Approves the plan with a digest, and no other one.
+/// Adds what a user decided on a plan to an Action, and leaves what others decided.
 ///
 /// # Errors
 ///
 /// When the Action has another plan by now, or the request is rejected.
-async fn approve_plan(
+async fn send(
     client: &Client,
-    arguments: &ApproveArguments,
-    namespace: &str,
-    digest: &str,
+    action: &ActionObject,
+    approval: &ActionApproval,
+    is_dry_run: bool,
 ) -> Result<(), anyhow::Error> {
-    let name = &arguments.name;
-    let approver = myself(client).await?.username;
-    let patch = Patch::<()>::Json(json_patch::Patch(vec![
-        PatchOperation::Test(TestOperation {
-            path: PointerBuf::from_tokens(["status", "planDigest"]),
-            value: digest.into(),
-        }),
-        PatchOperation::Add(AddOperation {
-            path: PointerBuf::from_tokens(["spec", "approval"]),
-            value: json!({ "plan": digest, "approver": approver }),
-        }),
-    ]));
-    let parameters = patch_parameters(arguments.dry_run.is_set());
-    let Err(error) = actions(client, namespace, ACTION).patch(name, &parameters, &patch).await
-    else {
-        return Ok(());
-    };
-    // A test of a patch that does not hold is answered so.
-    let is_invalid = matches!(&error, Error::Api(status) if status.code == 422);
-    if is_invalid && read(client, namespace, name).await?.status.plan_digest != digest {
-        return Err(other_plan(name, namespace, digest).into());
+    let ActionObject { namespace, name, .. } = action;
+    let parameters = patch_parameters(is_dry_run);
+    let mut current = action.clone();
+    for attempt in 1..=ATTEMPTS {
+        let patch = Patch::<()>::Json(patch(&current, approval)?);
+        let sent = actions(client, namespace, ACTION).patch(name, &parameters, &patch).await;
+        let Err(error) = sent else { return Ok(()) };
+        // A test of a patch that does not hold is answered so.
+        let is_invalid = matches!(&error, Error::Api(status) if status.code == 422);
+        if is_invalid {
+            current = read(client, namespace, name).await?;
+            if current.status.plan_digest != approval.plan {
+                return Err(other_plan(name, namespace, &approval.plan).into());
+            }
+        }
+        if !is_invalid || attempt == ATTEMPTS {
+            return Err(error.into());
+        }
     }
-    Err(anyhow!(error).context(format!("failed to approve Action `{name}`")))
+    Ok(())
+}
+
+/// Returns the patch that adds what a user decided, if the Action still has the plan.
+fn patch(
+    action: &ActionObject,
+    approval: &ActionApproval,
+) -> Result<json_patch::Patch, anyhow::Error> {
+    let value = serde_json::to_value(approval)?;
+    let test = |path: PointerBuf, value: &str| {
+        PatchOperation::Test(TestOperation { path, value: value.into() })
+    };
+    let approvals = |rest: &[&str]| {
+        PointerBuf::from_tokens(["spec", "approvals"].into_iter().chain(rest.iter().copied()))
+    };
+    let mut operations =
+        vec![test(PointerBuf::from_tokens(["status", "planDigest"]), &approval.plan)];
+    let given = &action.spec.approvals;
+    match given.iter().position(|it| it.approver == approval.approver) {
+        Some(at) => {
+            let at = at.to_string();
+            operations.push(test(approvals(&[&at, "approver"]), &approval.approver));
+            let path = approvals(&[&at]);
+            operations.push(PatchOperation::Replace(ReplaceOperation { path, value }));
+        }
+        None if given.is_empty() => {
+            let revision = PointerBuf::from_tokens(["metadata", "resourceVersion"]);
+            operations.push(test(revision, &action.revision));
+            let (path, value) = (approvals(&[]), json!([value]));
+            operations.push(PatchOperation::Add(AddOperation { path, value }));
+        }
+        None => {
+            let path = approvals(&["-"]);
+            operations.push(PatchOperation::Add(AddOperation { path, value }));
+        }
+    }
+    Ok(json_patch::Patch(operations))
 }
 
 pub(super) async fn cancel(

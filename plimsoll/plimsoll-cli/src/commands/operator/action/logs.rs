@@ -10,7 +10,9 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
-use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionRequester, ActionState, ChangeState};
+use plimsoll_api::olm::action::{
+    ACTION_SUCCEEDED, ActionRequester, ActionState, ApprovalDecision, ChangeState,
+};
 use plimsoll_api::{ACTION, whole_seconds};
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_resolve::printable::on_one_line;
@@ -184,8 +186,15 @@ fn action_lines(action: &ActionObject) -> Vec<LogLine> {
     let ActionObject { spec, status, .. } = action;
     let requested = requested(spec.requester.as_ref(), &spec.action_class);
     let mut lines = vec![LogLine::new(action.created, LogRank::Request, requested)];
-    // An approval has no time of its own: it is named where the plan begins, or else at the end.
-    let mut approval = approval_text(action).map(|it| format!(" (plan approved {it})"));
+    // Approvals have no times of their own: they are named where the plan begins, or else at the end.
+    let approved: Vec<String> = spec
+        .approvals
+        .iter()
+        .filter(|it| it.decision == ApprovalDecision::Approved)
+        .map(|it| approval_text(it, &status.plan_digest))
+        .collect();
+    let approved = (!approved.is_empty()).then(|| approved.join(" and "));
+    let mut approval = approved.map(|it| format!(" (plan approved {it})"));
     if let Some(time) = status.start_time {
         let plan = match status.plan_summary.as_str() {
             "" => String::new(),
@@ -279,7 +288,10 @@ mod tests {
                     username: "alice".to_owned(),
                     groups: Vec::new(),
                 }),
-                approval: Some(ActionApproval { plan: String::new(), approver: "bob".to_owned() }),
+                approvals: vec![ActionApproval {
+                    approver: "bob".to_owned(),
+                    ..ActionApproval::default()
+                }],
                 ..ActionSpec::default()
             },
             status: ActionStatus {

@@ -258,7 +258,7 @@ pub(super) async fn retry(
 /// Removes from a spec what is of one request alone.
 fn remove_decisions(spec: &mut Value) {
     if let Some(spec) = spec.as_object_mut() {
-        for field in ["requester", "approval", "cancelled"] {
+        for field in ["requester", "approvals", "cancelled"] {
             spec.remove(field);
         }
     }

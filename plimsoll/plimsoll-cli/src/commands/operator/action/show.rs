@@ -9,8 +9,8 @@ use kube::Client;
 use kube::api::ListParams;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
-    ActionApproval, ActionRequester, ActionState, ActionStatus, ChangeState, FailureDetails,
-    PlannedChange,
+    ActionApproval, ActionRequester, ActionState, ActionStatus, ApprovalDecision, ChangeState,
+    FailureDetails, PlannedChange,
 };
 use plimsoll_api::{ACTION, RETRY_ACTION, whole_seconds};
 use plimsoll_operators::actions::attributes::given;
@@ -98,8 +98,12 @@ fn write_heading(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyho
     writeln!(out, "Action {namespace}/{name} {}", state_in_words(status.state))?;
     writeln!(out, "Class:     {}", on_one_line(&spec.action_class))?;
     writeln!(out, "Requester: {}", requester_text(requester))?;
-    if let Some(approval) = approval_text(action) {
-        writeln!(out, "Approved:  {approval}")?;
+    for approval in &spec.approvals {
+        let decision = match approval.decision {
+            ApprovalDecision::Approved => "Approved: ",
+            ApprovalDecision::Rejected => "Rejected: ",
+        };
+        writeln!(out, "{decision} {}", approval_text(approval, &status.plan_digest))?;
     }
     write_times(action.created, status.start_time, status.completion_time, out)?;
     if status.attempts > 1 {
@@ -120,16 +124,15 @@ pub(super) fn requester_text(requester: Option<&ActionRequester>) -> String {
     }
 }
 
-/// Returns who approved the plan of an Action, and which plan if it is another one than that of the
-/// status; `None` without an approval.
-pub(super) fn approval_text(action: &ActionObject) -> Option<String> {
-    let ActionApproval { plan, approver } = action.spec.approval.as_ref()?;
-    let digest = &action.status.plan_digest;
-    let text = match digest.is_empty() || plan == digest {
-        true => format!("by {approver}"),
-        false => format!("by {approver}, but another plan: {plan}"),
+/// Returns who decided on the plan with a digest and why, and which plan if it is another one.
+pub(super) fn approval_text(approval: &ActionApproval, digest: &str) -> String {
+    let ActionApproval { plan, approver, reason, .. } = approval;
+    let other = match digest.is_empty() || plan == digest {
+        true => String::new(),
+        false => format!(", but another plan: {plan}"),
     };
-    Some(on_one_line(&text))
+    let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+    on_one_line(&format!("by {approver}{other}{reason}"))
 }
 
 fn write_times(
@@ -162,7 +165,8 @@ fn write_attributes(status: &ActionStatus, out: &mut dyn Write) -> Result<(), an
     for it in &status.policies {
         let fate = if it.allowed { "allowed" } else { "denied" };
         let policy = if it.policy.is_empty() { "permissions" } else { &it.policy };
-        let line = format!("{policy} ({}): {fate}: {}", it.mode, it.message);
+        let rule = if it.rule.is_empty() { String::new() } else { format!(" by {}", it.rule) };
+        let line = format!("{policy} ({}): {fate}{rule}: {}", it.mode, it.message);
         writeln!(out, "  {}", on_one_line(&line))?;
     }
     Ok(())
@@ -387,7 +391,6 @@ fn write_retry(
 #[cfg(test)]
 mod tests {
     use plimsoll_api::ConditionStatus;
-    use plimsoll_api::olm::action::ActionSpec;
 
     use super::*;
 
@@ -410,18 +413,18 @@ mod tests {
 
     #[test]
     fn an_approval_says_whose_it_is_and_whether_it_is_of_the_plan() {
-        let check = |digest: &str, expected: &str| {
-            let approval = ActionApproval { plan: "sha256:a".into(), approver: "bob\n".into() };
-            let action = ActionObject {
-                spec: ActionSpec { approval: Some(approval), ..ActionSpec::default() },
-                status: ActionStatus { plan_digest: digest.into(), ..ActionStatus::default() },
-                ..ActionObject::default()
+        let check = |digest: &str, reason: &str, expected: &str| {
+            let approval = ActionApproval {
+                plan: "sha256:a".into(),
+                approver: "bob\n".into(),
+                reason: reason.into(),
+                ..ActionApproval::default()
             };
-            assert_eq!(approval_text(&action).as_deref(), Some(expected), "{digest}");
+            assert_eq!(approval_text(&approval, digest), expected, "{digest}");
         };
-        check("", "by bob\\n");
-        check("sha256:a", "by bob\\n");
-        check("sha256:b", "by bob\\n, but another plan: sha256:a");
-        assert_eq!(approval_text(&ActionObject::default()), None);
+        check("", "", "by bob\\n");
+        check("sha256:a", "", "by bob\\n");
+        check("sha256:a", "as agreed\n", "by bob\\n (as agreed\\n)");
+        check("sha256:b", "", "by bob\\n, but another plan: sha256:a");
     }
 }

@@ -390,7 +390,7 @@ pub(crate) const WRONG: &[Wrong] = &[
         "a template with a requester",
         "retryactions",
         r#"{"template": {"actionClass": "plain", "requester": {"username": "alice"}}}"#,
-        "spec.template can have neither requester nor approval",
+        "spec.template can have neither requester nor approvals",
     ),
     (
         "no schedule",
