@@ -9,6 +9,7 @@ mod drift;
 mod floor;
 mod install;
 mod memory;
+mod policies;
 mod program;
 mod stage;
 mod update;
@@ -64,6 +65,9 @@ fn main() -> Result<ExitCode, anyhow::Error> {
         }
         anyhow::Ok(())
     })?;
+    if wanted("policies") {
+        figures.extend(policies::measure()?);
+    }
     print(&figures);
     Ok(ExitCode::SUCCESS)
 }

@@ -310,6 +310,8 @@ pub async fn execute(
         OperatorCommand::Abort(arguments) => abort::run(cluster()?, arguments, out).await,
         OperatorCommand::Policy(arguments) => match &arguments.command {
             policy::PolicyCommand::Test(arguments) => policy::test(arguments, out),
+            policy::PolicyCommand::Explain(arguments) => policy::explain(arguments, out),
+            policy::PolicyCommand::Compile(arguments) => policy::compile(arguments, out),
         },
     }
 }

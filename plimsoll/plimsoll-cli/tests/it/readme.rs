@@ -108,6 +108,12 @@ fn what_the_document_on_operators_shows_can_be_run() {
 }
 
 #[test]
+fn what_the_document_on_actions_shows_of_policies_is_what_the_program_prints() {
+    let document = include_str!("../../../../docs/actions.md");
+    assert!(check(document, "docs/actions.md") >= 2);
+}
+
+#[test]
 fn what_the_document_on_making_releases_shows_is_what_the_program_prints() {
     let document = include_str!("../../../../docs/authoring.md");
     if crate::authoring::has_programs() {

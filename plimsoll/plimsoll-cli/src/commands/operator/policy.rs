@@ -1,25 +1,35 @@
-//! `plimsoll operator policy test`: the decisions of policies about Actions before they are
-//! requested (OPR-25).
+//! `plimsoll operator policy`: the decisions of policies about Actions before they are requested (OPR-25).
+
+mod cases;
+mod compile;
+mod explain;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use plimsoll_api::olm::action::{ActionRequester, EffectiveAttribute, PolicyDecision};
+use plimsoll_api::olm::action::{ActionRequester, ActionSpec, EffectiveAttribute, PolicyDecision};
 use plimsoll_api::{ACTION, ObjectKey};
 use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::check::unknown_class;
 use plimsoll_operators::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
-use plimsoll_operators::actions::policy::{PolicyRequest, judge};
+use plimsoll_operators::actions::policy::{PolicyRequest, PolicyVerdict, judge};
 use serde::Serialize;
 
-use super::loadout::read_files;
-use crate::arguments::name::hint;
+use super::selection::read_files_or_input;
+use crate::arguments::name;
 use crate::exit;
 use crate::render::format::Format;
 use crate::render::table;
+
+use self::cases::CaseResult;
+pub use self::compile::CompileArguments;
+pub(super) use self::compile::compile;
+pub use self::explain::ExplainArguments;
+pub(super) use self::explain::explain;
 
 /// The namespace of an Action that names none.
 const NAMESPACE: &str = "default";
@@ -40,25 +50,121 @@ pub enum PolicyCommand {
     /// Show what the policies of files decide on the Actions of files, and by which rule; no cluster is
     /// needed
     ///
-    /// What the user may do by hand, which needs no policy, is not looked at, nor are rules about plans.
+    /// What the user may do by hand, which needs no policy, is not looked at, nor are rules about plans. With
+    /// --cases, the decisions on the requests of a table are compared with those that it expects.
     Test(TestArguments),
+    /// Show what a user may request by the policies of files, and under which conditions; no cluster is
+    /// needed
+    Explain(ExplainArguments),
+    /// Print what the policies of files say of requests as a ValidatingAdmissionPolicy, which API servers
+    /// evaluate without a webhook
+    Compile(CompileArguments),
+}
+
+/// The files with policies, and the namespace of requests.
+#[derive(Debug, Args)]
+struct PolicyFiles {
+    /// File or directory with ActionPolicies, ActionClasses, Namespaces and Actions; `-` for standard input
+    #[arg(long = "filename", short = 'f', required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Namespace of requests that name none
+    #[arg(long, short, default_value = NAMESPACE, value_parser = name::namespace)]
+    namespace: String,
+}
+
+/// Policies to judge requests by.
+struct Policies {
+    files: ActionFiles,
+    /// The classes of the files, and those that are built in.
+    classes: Vec<NamedClass>,
+    /// The namespace of requests that name none.
+    namespace: String,
+}
+
+impl PolicyFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be read, or what is wrong in them.
+    fn read(&self) -> Result<Policies, anyhow::Error> {
+        let (files, classes) = read(&self.files)?;
+        Ok(Policies { files, classes, namespace: self.namespace.clone() })
+    }
+}
+
+/// Reads files, and returns what is in them, with the classes of the files and those that are built in.
+///
+/// # Errors
+///
+/// When one cannot be read, or what is wrong in them.
+fn read(paths: &[PathBuf]) -> Result<(ActionFiles, Vec<NamedClass>), anyhow::Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(read_files_or_input(path)?);
+    }
+    let files = match ActionFiles::read(&files) {
+        Ok(read) => read,
+        Err(errors) => bail!("{}", errors.join("\n")),
+    };
+    let is_missing = |class: &NamedClass| files.classes.iter().all(|it| it.name != class.name);
+    let built_in = built_in_classes().into_iter().filter(is_missing);
+    let classes = files.classes.iter().cloned().chain(built_in).collect();
+    Ok((files, classes))
+}
+
+impl Policies {
+    /// Judges a request, before there is a plan.
+    ///
+    /// # Errors
+    ///
+    /// When there is no class of its name.
+    fn judge(
+        &self,
+        requester: &ActionRequester,
+        namespace: &str,
+        spec: &ActionSpec,
+    ) -> Result<PolicyVerdict, anyhow::Error> {
+        let Some(class) = NamedClass::find(&self.classes, &spec.action_class) else {
+            bail!("{}", unknown_class(&spec.action_class, &self.classes));
+        };
+        let request = PolicyRequest {
+            namespace,
+            labels: &self.files.labels(namespace),
+            requester,
+            spec,
+            class,
+            active: 0,
+            may_directly: None,
+            plan: None,
+            planned: &[],
+            digest: None,
+            now: Timestamp::now(),
+        };
+        Ok(judge(&request, &self.files.policies))
+    }
+}
+
+/// Returns the groups of a user, whom the API server has authenticated.
+fn groups_of(groups: &[String]) -> Vec<String> {
+    groups.iter().cloned().chain([AUTHENTICATED.to_owned()]).collect()
 }
 
 /// Arguments of `plimsoll operator policy test`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// File or directory with Actions, ActionPolicies and ActionClasses
-    #[arg(long = "filename", short = 'f', required = true, value_name = "FILE")]
-    files: Vec<PathBuf>,
+    #[command(flatten)]
+    files: PolicyFiles,
     /// User who requests the Actions; `system:serviceaccount:NAMESPACE:NAME` for a service account
-    #[arg(long = "as", value_name = "USER")]
-    user: String,
+    #[arg(long = "as", value_name = "USER", required_unless_present = "cases")]
+    user: Option<String>,
     /// Group of the user; may be given several times
     #[arg(long = "as-group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// Namespace of Actions that name none
-    #[arg(long, short, default_value = NAMESPACE)]
-    namespace: String,
+    /// File with a table of requests and the decisions that are expected; the Actions of other files are not
+    /// looked at
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["user", "groups"])]
+    cases: Option<PathBuf>,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -72,8 +178,9 @@ struct TestedAction {
     namespace: String,
     name: String,
     allowed: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    requires_approval: bool,
+    /// The approvals that the plan needs, such as `2 approvals of group sre`; empty for none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    requires: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -96,7 +203,8 @@ impl TestedAction {
     }
 }
 
-/// Runs `plimsoll operator policy test`. The command fails if an Action is denied.
+/// Runs `plimsoll operator policy test`. The command fails if an Action is denied, or a case is decided otherwise
+/// than is expected.
 ///
 /// # Errors
 ///
@@ -105,22 +213,16 @@ pub(super) fn test(
     arguments: &TestArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let mut files = Vec::new();
-    for path in &arguments.files {
-        files.extend(read_files(path)?);
+    let policies = arguments.files.read()?;
+    if let Some(path) = &arguments.cases {
+        return test_cases(&cases::run(path, &policies)?, &arguments.output, out);
     }
-    let read = match ActionFiles::read(&files) {
-        Ok(read) => read,
-        Err(errors) => bail!("{}", errors.join("\n")),
-    };
-    if read.actions.is_empty() {
+    if policies.files.actions.is_empty() {
         bail!("no Action is in these files");
     }
-    let classes: Vec<NamedClass> = read.classes.iter().cloned().chain(built_in_classes()).collect();
-    let mut groups = arguments.groups.clone();
-    groups.push(AUTHENTICATED.to_owned());
-    let requester = ActionRequester { username: arguments.user.clone(), groups };
-    let tested = read.actions.iter().map(|it| tested(it, &classes, &read, &requester, arguments));
+    let username = arguments.user.clone().unwrap_or_default();
+    let requester = ActionRequester { username, groups: groups_of(&arguments.groups) };
+    let tested = policies.files.actions.iter().map(|it| tested(it, &policies, &requester));
     let tested: Vec<TestedAction> = tested.collect::<Result<_, _>>()?;
     if arguments.output == Format::Name {
         tested.iter().try_for_each(|it| writeln!(out, "{}", it.reference()))?;
@@ -133,51 +235,53 @@ pub(super) fn test(
     Ok(if is_denied { exit::FAILURE } else { exit::SUCCESS }.into())
 }
 
+/// Prints the results of cases.
+fn test_cases(
+    results: &[CaseResult],
+    output: &Format,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let failed = results.iter().filter(|it| !it.passed).count();
+    if *output == Format::Name {
+        results.iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
+    } else if !output.write(&results, out)? {
+        for CaseResult { name, passed, decision, expected } in results {
+            match passed {
+                true => writeln!(out, "ok      {name}: {decision}")?,
+                false => writeln!(out, "FAILED  {name}: {decision}, expected {expected}")?,
+            }
+        }
+        writeln!(out, "{} cases, {failed} failed", results.len())?;
+    }
+    Ok(if failed > 0 { exit::FAILURE } else { exit::SUCCESS }.into())
+}
+
 fn tested(
     action: &DeclaredAction,
-    classes: &[NamedClass],
-    files: &ActionFiles,
+    policies: &Policies,
     requester: &ActionRequester,
-    arguments: &TestArguments,
 ) -> Result<TestedAction, anyhow::Error> {
     let DeclaredAction { kind, namespace, name, spec } = action;
     let namespace = match namespace.as_str() {
-        "" => arguments.namespace.clone(),
-        namespace => namespace.to_owned(),
+        "" => &policies.namespace,
+        namespace => namespace,
     };
-    let Some(class) = NamedClass::find(classes, &spec.action_class) else {
-        let names = classes.iter().map(|it| it.name.as_str());
-        bail!(
-            "{kind} {name}: no ActionClass `{}` is built in or in these files{}",
-            spec.action_class,
-            hint(&spec.action_class, names)
-        );
-    };
-    let request = PolicyRequest {
-        namespace: &namespace,
-        requester,
-        spec,
-        class,
-        active: 0,
-        may_directly: None,
-        plan: None,
-        now: Timestamp::now(),
-    };
-    let verdict = judge(&request, &files.policies);
+    let judged = policies.judge(requester, namespace, spec);
+    let PolicyVerdict { decisions, granted } = judged.with_context(|| format!("{kind} {name}"))?;
     let mut tested = TestedAction {
         kind: kind.clone(),
-        namespace: namespace.clone(),
+        namespace: namespace.to_owned(),
         name: name.clone(),
-        allowed: verdict.granted.is_ok(),
-        requires_approval: false,
+        allowed: granted.is_ok(),
+        requires: String::new(),
         reason: None,
         message: String::new(),
-        policies: verdict.decisions,
+        policies: decisions,
         effective_spec: Vec::new(),
     };
-    match verdict.granted {
+    match granted {
         Ok(grant) => {
-            tested.requires_approval = grant.requires_approval;
+            tested.requires = grant.approval.map(|it| it.demand()).unwrap_or_default();
             tested.effective_spec = grant.action.listed();
         }
         Err(failure) => {
@@ -190,9 +294,9 @@ fn tested(
 
 fn print(action: &TestedAction, out: &mut dyn Write) -> Result<(), anyhow::Error> {
     let TestedAction { kind, namespace, name, .. } = action;
-    let fate = match (action.allowed, action.requires_approval) {
-        (true, false) => "allowed".to_owned(),
-        (true, true) => "allowed, once its plan is approved".to_owned(),
+    let fate = match (action.allowed, action.requires.as_str()) {
+        (true, "") => "allowed".to_owned(),
+        (true, approval) => format!("allowed, once its plan has {approval}"),
         (false, _) => format!("denied: {}", action.message),
     };
     writeln!(out, "{kind} {namespace}/{name}: {fate}")?;
@@ -201,11 +305,12 @@ fn print(action: &TestedAction, out: &mut dyn Write) -> Result<(), anyhow::Error
         .iter()
         .map(|it| {
             let decision = if it.allowed { "allowed" } else { "denied" };
-            vec![it.policy.clone(), it.mode.clone(), decision.to_owned(), it.message.clone()]
+            let texts = [&it.policy, &it.mode, decision, &it.rule, &it.message];
+            texts.map(str::to_owned).to_vec()
         })
         .collect();
     if !rows.is_empty() {
-        let headings = ["POLICY", "MODE", "DECISION", "MESSAGE"];
+        let headings = ["POLICY", "MODE", "DECISION", "RULE", "MESSAGE"];
         table::print_whole(out, &headings, &rows)?;
     }
     let rows: Vec<Vec<String>> = action
