@@ -23,6 +23,7 @@ const EVENT_ACTIONS: &str = include_str!("../crds/eventactions.yaml");
 const ACTION_PARTS: &str = include_str!("../crds/actionparts.yaml");
 const ACTION_CLASSES: &str = include_str!("../crds/actionclasses.yaml");
 const ACTION_POLICIES: &str = include_str!("../crds/actionpolicies.yaml");
+const MAINTENANCE_WINDOWS: &str = include_str!("../crds/maintenancewindows.yaml");
 
 static MANIFESTS: LazyLock<Vec<Value>> =
     LazyLock::new(|| parse(&[CLUSTER_VERSIONS, CLUSTER_OPERATORS, RELEASE_PROGRESSES]));
@@ -38,6 +39,7 @@ static ACTION_MANIFESTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
         ACTION_PARTS,
         ACTION_CLASSES,
         ACTION_POLICIES,
+        MAINTENANCE_WINDOWS,
     ])
 });
 
@@ -101,14 +103,14 @@ pub fn operator_manifests() -> Vec<Value> {
     OPERATOR_MANIFESTS.clone()
 }
 
-/// The definitions of Actions: Action, RetryAction, CronAction, EventAction, ActionPart, ActionClass and
-/// ActionPolicy, in this order.
+/// The definitions of Actions: Action, RetryAction, CronAction, EventAction, ActionPart, ActionClass,
+/// ActionPolicy and MaintenanceWindow, in this order.
 pub fn action_manifests() -> Vec<Value> {
     ACTION_MANIFESTS.clone()
 }
 
 /// All definitions as YAML text, each with the name of its file.
-pub fn texts() -> [(&'static str, &'static str); 13] {
+pub fn texts() -> [(&'static str, &'static str); 14] {
     [
         ("clusterversions.yaml", CLUSTER_VERSIONS),
         ("clusteroperators.yaml", CLUSTER_OPERATORS),
@@ -123,6 +125,7 @@ pub fn texts() -> [(&'static str, &'static str); 13] {
         ("actionparts.yaml", ACTION_PARTS),
         ("actionclasses.yaml", ACTION_CLASSES),
         ("actionpolicies.yaml", ACTION_POLICIES),
+        ("maintenancewindows.yaml", MAINTENANCE_WINDOWS),
     ]
 }
 

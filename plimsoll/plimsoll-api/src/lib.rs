@@ -32,7 +32,8 @@ pub use key::{CompactName, GroupKind, NamespacedName, ObjectKey};
 #[cfg(feature = "objects")]
 pub use objects::{
     Action, ActionClass, ActionPart, ActionPolicy, Catalog, ClusterOperator, ClusterVersion,
-    CronAction, EventAction, Operator, OperatorRevision, ReleaseProgress, RetryAction,
+    CronAction, EventAction, MaintenanceWindow, Operator, OperatorRevision, ReleaseProgress,
+    RetryAction,
 };
 pub use reason::Reason;
 pub use usable::read_usable;
@@ -121,5 +122,12 @@ pub const ACTION_CLASS: ApiKind =
 /// The ActionPolicy kind: who may request which Actions.
 pub const ACTION_POLICY: ApiKind =
     ApiKind { group: "olm.io", version: "v1", kind: "ActionPolicy", plural: "actionpolicies" };
+/// The MaintenanceWindow kind: times at which changes may begin.
+pub const MAINTENANCE_WINDOW: ApiKind = ApiKind {
+    group: "olm.io",
+    version: "v1",
+    kind: "MaintenanceWindow",
+    plural: "maintenancewindows",
+};
 /// Name of the one ClusterVersion of a cluster.
 pub const CLUSTER_VERSION_NAME: &str = "version";

@@ -160,7 +160,8 @@ macro_rules! resource {
 use resource;
 
 pub use self::action::{
-    Action, ActionClass, ActionPart, ActionPolicy, CronAction, EventAction, RetryAction,
+    Action, ActionClass, ActionPart, ActionPolicy, CronAction, EventAction, MaintenanceWindow,
+    RetryAction,
 };
 pub use self::olm::{Catalog, Operator, OperatorRevision};
 

@@ -11,6 +11,7 @@ mod readiness;
 mod revision;
 mod selector;
 mod status;
+pub mod window;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -324,10 +324,12 @@ reasons! {
     DryRun,
     /// Too many attempts of a RetryAction failed.
     BackoffLimitExceeded,
-    /// An ActionClass can be served.
+    /// An ActionClass can be served, or a MaintenanceWindow be read.
     Accepted,
     /// An ActionClass cannot be served: its schema, attributes or defaults contradict each other.
     InvalidActionClass,
+    /// A MaintenanceWindow cannot be read: it counts as closed.
+    InvalidMaintenanceWindow,
     /// An Action was deleted while its plan was executed.
     ActionDeleted,
     /// Whether changes of an Action were made is not known: the cluster was restored to an earlier state.
@@ -336,6 +338,8 @@ reasons! {
     ScheduleMissed,
     /// No Action could be made for a time of a schedule within the deadline to start.
     StartingDeadlineExceeded,
+    /// No Action was made for a time of a schedule, since the MaintenanceWindow was not open.
+    MaintenanceWindowClosed,
     /// No Action was made for a time of a schedule, since the one before had not ended.
     ActionAlreadyActive,
     /// The clock went back behind the time of a schedule that was acted on last.

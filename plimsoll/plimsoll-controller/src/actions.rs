@@ -14,12 +14,13 @@ pub(crate) mod inventory;
 mod parts;
 mod review;
 mod selection;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, crd};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, MAINTENANCE_WINDOW, crd};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -70,8 +71,8 @@ impl ActionController {
         let policies = admission::install_policies(&client, stop).await?;
         let writer = Writer::new(client.clone());
         let definitions = crd::action_manifests();
-        let kinds: Vec<_> =
-            [ACTION, ACTION_CLASS, ACTION_POLICY].into_iter().chain(GENERATORS).collect();
+        let kinds = [ACTION, ACTION_CLASS, ACTION_POLICY, MAINTENANCE_WINDOW];
+        let kinds: Vec<_> = kinds.into_iter().chain(GENERATORS).collect();
         let install =
             || bootstrap::install_definitions(&client, &writer, &definitions, &kinds, stop);
         retry_until_ok(stop, install).await?;

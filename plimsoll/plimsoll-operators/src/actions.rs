@@ -26,6 +26,7 @@ pub mod retry;
 pub mod schedule;
 mod subjects;
 pub mod triggers;
+pub mod windows;
 
 use std::fmt::Write as _;
 

@@ -22,7 +22,7 @@ use self::parse::{Field, Marker, Type, parse};
 /// The folder of the definitions.
 pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
 /// The sources with the types, relative to the root.
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "plimsoll/plimsoll-api/src/condition.rs",
     "plimsoll/plimsoll-api/src/config.rs",
     "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
@@ -43,10 +43,11 @@ const SOURCES: [&str; 21] = [
     "plimsoll/plimsoll-api/src/olm/revision.rs",
     "plimsoll/plimsoll-api/src/olm/selector.rs",
     "plimsoll/plimsoll-api/src/olm/status.rs",
+    "plimsoll/plimsoll-api/src/olm/window.rs",
     "plimsoll/plimsoll-api/src/progress.rs",
 ];
 /// The kinds, with their groups and versions.
-const KINDS: [(&str, &str, &str); 13] = [
+const KINDS: [(&str, &str, &str); 14] = [
     ("ClusterVersion", "config.openshift.io", "v1"),
     ("ClusterOperator", "config.openshift.io", "v1"),
     ("ReleaseProgress", "plimsoll.io", "v1alpha1"),
@@ -60,6 +61,7 @@ const KINDS: [(&str, &str, &str); 13] = [
     ("ActionPart", "olm.io", "v1"),
     ("ActionClass", "olm.io", "v1"),
     ("ActionPolicy", "olm.io", "v1"),
+    ("MaintenanceWindow", "olm.io", "v1"),
 ];
 
 /// Writes the definitions.

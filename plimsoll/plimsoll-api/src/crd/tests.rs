@@ -20,8 +20,8 @@ use crate::config::{
 };
 use crate::{
     ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, ApiKind, CATALOG, CLUSTER_OPERATOR,
-    CLUSTER_VERSION, CRON_ACTION, Condition, ConditionStatus, EVENT_ACTION, OPERATOR,
-    OPERATOR_REVISION, RELEASE_PROGRESS, RETRY_ACTION,
+    CLUSTER_VERSION, CRON_ACTION, Condition, ConditionStatus, EVENT_ACTION, MAINTENANCE_WINDOW,
+    OPERATOR, OPERATOR_REVISION, RELEASE_PROGRESS, RETRY_ACTION,
 };
 
 mod actions;
@@ -240,6 +240,7 @@ fn definitions_agree_with_the_names_that_clients_use() {
         ACTION_PART,
         ACTION_CLASS,
         ACTION_POLICY,
+        MAINTENANCE_WINDOW,
     ];
     let namespaced = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_PART];
     let definitions = [manifests(), operator_manifests(), action_manifests()].concat();

@@ -11,6 +11,7 @@ use crate::olm::action::{
     CronActionStatus, EventActionSpec, EventActionStatus, RetryActionSpec, RetryActionStatus,
 };
 use crate::olm::policy::ActionPolicySpec;
+use crate::olm::window::{MaintenanceWindowSpec, MaintenanceWindowStatus};
 
 /// A request for one change, which the controller of its class carries out.
 // +kubebuilder:resource:path=actions,scope=Namespaced,shortName=operatoraction;operatoractions
@@ -173,6 +174,32 @@ pub struct ActionPolicy {
     pub spec: ActionPolicySpec,
 }
 
+/// Times at which changes may begin.
+// +kubebuilder:resource:path=maintenancewindows,scope=Cluster
+// +kubebuilder:printcolumn:name=Open,type=boolean,
+//  JSONPath=`.status.open`,description="Whether it is open"
+// +kubebuilder:printcolumn:name=Next Opening,type=string,
+//  JSONPath=`.status.nextOpening`,description="When it opens next"
+// +kubebuilder:printcolumn:name=Next Closing,type=string,
+//  JSONPath=`.status.nextClosing`,description="When it closes next"
+// +kubebuilder:printcolumn:name=Accepted,type=string,
+//  JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether it can be read"
+// +kubebuilder:printcolumn:name=Age,type=date,
+//  JSONPath=`.metadata.creationTimestamp`,description="When the object was created"
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct MaintenanceWindow {
+    /// Name, revision, annotations and the other metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// The times.
+    // +required
+    #[serde(default)]
+    pub spec: MaintenanceWindowSpec,
+    /// Whether it is open; absent before the controller's first write.
+    #[serde(default)]
+    pub status: Option<MaintenanceWindowStatus>,
+}
+
 resource!(NamespaceResourceScope, Action, ACTION, "olm.io/v1", [spec], [status]);
 resource!(NamespaceResourceScope, ActionPart, ACTION_PART, "olm.io/v1", [spec], []);
 resource!(NamespaceResourceScope, RetryAction, RETRY_ACTION, "olm.io/v1", [spec], [status]);
@@ -180,3 +207,11 @@ resource!(NamespaceResourceScope, CronAction, CRON_ACTION, "olm.io/v1", [spec], 
 resource!(NamespaceResourceScope, EventAction, EVENT_ACTION, "olm.io/v1", [spec], [status]);
 resource!(ClusterResourceScope, ActionClass, ACTION_CLASS, "olm.io/v1", [spec], [status]);
 resource!(ClusterResourceScope, ActionPolicy, ACTION_POLICY, "olm.io/v1", [spec], []);
+resource!(
+    ClusterResourceScope,
+    MaintenanceWindow,
+    MAINTENANCE_WINDOW,
+    "olm.io/v1",
+    [spec],
+    [status]
+);

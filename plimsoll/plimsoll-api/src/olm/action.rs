@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::OperatorStatus;
+use super::window::WindowReference;
 use crate::config::MetaCondition;
 
 pub use self::change::{ChangeOperation, ChangeState, PlannedChange};
@@ -119,33 +120,17 @@ pub struct ActionPreconditions {
     /// No Operator is left that was installed as a dependency and that nothing depends on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_orphans: bool,
-    /// It begins within one of these times; absent for any time.
+    /// It begins while a MaintenanceWindow is open, or a window of its own; absent for any time.
+    // +kubebuilder:validation:XValidation:rule="has(self.name) ? !has(self.schedule)
+    //  && !has(self.timeZone) && !has(self.duration) : has(self.schedule) && has(self.duration)",
+    //  message="give either name, or schedule and duration"
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub within_maintenance_window: Option<MaintenanceWindow>,
+    pub within_maintenance_window: Option<WindowReference>,
     /// Expressions of the Common Expression Language over `plan`, each true.
     // +listType=atomic
     // +kubebuilder:validation:MaxItems=16
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expressions: Vec<PlanExpression>,
-}
-
-/// Times at which something may begin.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MaintenanceWindow {
-    /// When a window opens, in the format of cron.
-    // +required
-    // +kubebuilder:validation:MaxLength=256
-    pub schedule: String,
-    /// Time zone of the schedule, such as `Europe/Madrid`; empty for UTC.
-    // +kubebuilder:validation:MaxLength=64
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub time_zone: String,
-    /// How long it is open, such as `4h`.
-    // +required
-    // +kubebuilder:validation:MaxLength=32
-    // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
-    pub duration: String,
 }
 
 /// An expression over a plan.

@@ -11,6 +11,7 @@ use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::files::built_in_classes;
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::policy::{NamedPolicy, PolicyRequest, judge};
+use plimsoll_operators::actions::windows::MaintenanceWindows;
 use serde_json::json;
 
 use crate::Figure;
@@ -70,6 +71,7 @@ fn decision(
             plan,
             planned: &[],
             digest: None,
+            windows: &MaintenanceWindows::default(),
             now,
         };
         let verdict = judge(&request, &policies);

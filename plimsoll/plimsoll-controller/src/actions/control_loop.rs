@@ -12,13 +12,16 @@ mod known;
 mod observations;
 mod queue;
 mod status;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_api::{
+    ACTION, ACTION_CLASS, ACTION_POLICY, CLUSTER_VERSION, CLUSTER_VERSION_NAME, MAINTENANCE_WINDOW,
+};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
@@ -39,6 +42,7 @@ use super::inventory::InventoryClient;
 use super::parts::PartStore;
 use super::review::AdmissionRules;
 use super::selection::{Selection, SelectionWatch};
+use super::windows::WindowStates;
 use crate::clock::SharedClock;
 use crate::events::Recorder;
 use crate::observe::watch_named;
@@ -88,6 +92,7 @@ pub(super) struct ControlLoop {
     classes: Arc<Vec<NamedClass>>,
     class_states: ClassStates,
     policies: Arc<Vec<NamedPolicy>>,
+    window_states: WindowStates,
     operators: BTreeMap<String, ObservedOperator>,
     catalogs: BTreeMap<String, String>,
     /// The version of the release that was completed last; empty if none was, `None` before the
@@ -147,7 +152,8 @@ impl ControlLoop {
         let (sender, observations) = mpsc::channel(EVENTS_QUEUED);
         let relay = Relay { sender: sender.clone(), restored: stop.clone() };
         let mut watches = JoinSet::new();
-        for kind in [ACTION_CLASS, ACTION_POLICY, ACTION].into_iter().chain(GENERATORS) {
+        let kinds = [ACTION_CLASS, ACTION_POLICY, MAINTENANCE_WINDOW, ACTION];
+        for kind in kinds.into_iter().chain(GENERATORS) {
             watches.spawn(watch_objects(client.clone(), kind, relay.clone()));
         }
         watches.spawn(watch_named(
@@ -183,6 +189,7 @@ impl ControlLoop {
             classes: Arc::default(),
             class_states: ClassStates::default(),
             policies: Arc::default(),
+            window_states: WindowStates::default(),
             operators: BTreeMap::new(),
             catalogs: BTreeMap::new(),
             release: None,
@@ -228,6 +235,7 @@ impl ControlLoop {
             let Some(item) = self.queue.pop() else { break };
             match item {
                 WorkItem::Classes => self.write_class_statuses().await,
+                WorkItem::Windows => self.write_window_statuses().await,
                 WorkItem::Outdated => self.delete_outdated().await,
                 WorkItem::Action(_, id) => self.act(&id).await,
                 WorkItem::Generator(kind, id) => self.generate(kind, &id).await,
@@ -383,7 +391,8 @@ mod tests {
     #[tokio::test]
     async fn what_becomes_due_meanwhile_is_done_and_what_changes_is_published() {
         let mut controller = unanswered();
-        let kinds = [ACTION, ACTION_CLASS, ACTION_POLICY, OPERATOR].into_iter().chain(GENERATORS);
+        let kinds = [ACTION, ACTION_CLASS, ACTION_POLICY, MAINTENANCE_WINDOW, OPERATOR];
+        let kinds = kinds.into_iter().chain(GENERATORS);
         controller.listed.extend(kinds.map(|it| it.kind));
         show(&mut controller, "a", 1, &json!({ "state": "Pending" }));
         due(&mut controller);

@@ -16,7 +16,8 @@ use plimsoll_api::{
 };
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::retry::{Attempt, RetryObject};
-use plimsoll_operators::actions::triggers::{self, MadeAction};
+use plimsoll_operators::actions::triggers::{self, CronObject, MadeAction};
+use plimsoll_operators::actions::windows::MaintenanceWindows;
 use plimsoll_operators::actions::{name_after_collisions, owner_label};
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
@@ -151,6 +152,7 @@ impl ActionGenerator {
         &self,
         generated: &[&ActionObject],
         content: &EventContent<'_>,
+        windows: &MaintenanceWindows,
         is_gone: bool,
         now: Timestamp,
     ) -> GeneratorDecision {
@@ -165,8 +167,9 @@ impl ActionGenerator {
                 GeneratorDecision { status, ..GeneratorDecision::default() }
             }
             Content::Cron(spec, status) => {
-                let (name, uid, made) = (&self.name, &self.uid, listed(generated));
-                let decision = triggers::cron(name, uid, self.created, spec, status, &made, now);
+                let Self { name, uid, created, .. } = self;
+                let object = CronObject { name, uid, created: *created, spec, status };
+                let decision = triggers::cron(&object, &listed(generated), windows, now);
                 GeneratorDecision {
                     create: decision.make,
                     cancel: decision.cancel,
@@ -423,7 +426,7 @@ mod tests {
     fn decided(retry: &ActionGenerator, attempts: &[&ActionObject]) -> GeneratorDecision {
         let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
-        retry.decide(attempts, &none, false, now)
+        retry.decide(attempts, &none, &MaintenanceWindows::default(), false, now)
     }
 
     #[test]
@@ -506,7 +509,10 @@ mod tests {
             let decided = |object: &Value| {
                 let generator = ActionGenerator::read(kind, object).expect("it can be read");
                 let made = serde_json::from_value(generator.action("a-1")).expect("an Action");
-                (generator.decide(&[], &known, false, now), generator.has_made(&made))
+                (
+                    generator.decide(&[], &known, &MaintenanceWindows::default(), false, now),
+                    generator.has_made(&made),
+                )
             };
             let (decision, has_made) = decided(&object);
             assert_eq!((decision.create, has_made), (None, false), "{}", kind.kind);
@@ -529,7 +535,8 @@ mod tests {
         let known = EventContent { catalogs, operators: None, release: None, selected: None };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
         let refused = |generator: &ActionGenerator| {
-            let decision = generator.decide(&[], &known, false, now);
+            let decision =
+                generator.decide(&[], &known, &MaintenanceWindows::default(), false, now);
             assert!(decision.create.is_some(), "it is due");
             generator.after_refusal(&decision, "no quota", now)
         };
@@ -563,7 +570,13 @@ mod tests {
     fn missed_times_are_announced_once_and_with_the_action_that_is_made() {
         let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
         let decided = |cron: &ActionGenerator, now: &str| {
-            let decision = cron.decide(&[], &none, false, now.parse().expect("a time"));
+            let decision = cron.decide(
+                &[],
+                &none,
+                &MaintenanceWindows::default(),
+                false,
+                now.parse().expect("a time"),
+            );
             let status = decision.status.clone().unwrap_or_default();
             let missed = cron.newly_missed(&status).map(|it| (it.reason, it.count));
             (decision, missed)
@@ -617,7 +630,10 @@ mod tests {
         let cron = nightly(&status);
         let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
-        let decided = cron.decide(&[], &none, false, now).status.expect("it was due");
+        let decided = cron
+            .decide(&[], &none, &MaintenanceWindows::default(), false, now)
+            .status
+            .expect("it was due");
         assert_eq!(decided["collisionCount"], 3, "{decided}");
     }
 }

@@ -12,6 +12,7 @@ use plimsoll_operators::actions::lifecycle::ActionDecision;
 use plimsoll_operators::actions::policy::{NamedPolicy, PolicyVerdict};
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::schedule::Schedule;
+use plimsoll_operators::actions::windows::MaintenanceWindows;
 use tokio::sync::watch;
 
 use super::access::Access;
@@ -61,9 +62,11 @@ pub(super) async fn review(
     let action = ActionObject { namespace: request.namespace, spec, ..ActionObject::default() };
     let active = active.get(&action.namespace).copied().unwrap_or_default();
     let (action, now) = (&action, clock.now());
+    // Preconditions are about a plan.
+    let windows = &MaintenanceWindows::default();
     let judge = |Access { by_hand, policies, labels }: &Access| {
         let by_hand = *by_hand;
-        ActionDecision { action, class, policies, active, labels, by_hand, now }.verdict()
+        ActionDecision { action, class, policies, windows, active, labels, by_hand, now }.verdict()
     };
     // What observed policies grant needs no further request to the API server: they are asked again when the
     // Action is executed. A denial has to be of the policies that there are now.

@@ -2,7 +2,7 @@
 
 use plimsoll_api::{
     ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION,
-    OPERATOR, RETRY_ACTION, policies,
+    MAINTENANCE_WINDOW, OPERATOR, RETRY_ACTION, policies,
 };
 
 use super::{Needs, Permissions, READ, WRITE, certificate_rule};
@@ -25,6 +25,7 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
         (ACTION_PART, &["create", "delete"]),
         (ACTION_CLASS, &WRITE),
         (ACTION_POLICY, &[]),
+        (MAINTENANCE_WINDOW, &[]),
         (RETRY_ACTION, &["patch", "delete"]),
         (CRON_ACTION, &["patch"]),
         (EVENT_ACTION, &["patch"]),
@@ -32,7 +33,8 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
         needs.add(kind.group, kind.plural, &READ);
         needs.add(kind.group, kind.plural, verbs);
     }
-    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS] {
+    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, MAINTENANCE_WINDOW]
+    {
         needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
     }
     for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {

@@ -8,8 +8,9 @@ mod values;
 use std::io::{self, Write};
 
 use k8s_cel::{Environment, Type};
-use plimsoll_api::olm::action::{ActionPreconditions, ActionSpec, MaintenanceWindow};
+use plimsoll_api::olm::action::{ActionPreconditions, ActionSpec};
 use plimsoll_api::olm::policy::PolicyRules;
+use plimsoll_api::olm::window::{WindowReference, WindowTimes};
 use plimsoll_api::{Reason, duration};
 use plimsoll_content::capability::{hint, suggestion};
 use serde_json::Value;
@@ -187,7 +188,7 @@ pub(super) fn duration_problem(text: &str) -> Option<String> {
 fn preconditions(preconditions: &ActionPreconditions) -> Vec<String> {
     let at = "spec.preconditions";
     let window = preconditions.within_maintenance_window.as_ref();
-    let mut found: Vec<String> = window.into_iter().flat_map(window_problems).collect();
+    let mut found: Vec<String> = window.into_iter().flat_map(reference_problems).collect();
     for (index, it) in preconditions.expressions.iter().enumerate() {
         if let Some(why) = expression_problem(&it.expression) {
             found.push(format!("{at}.expressions[{index}].expression: {why}"));
@@ -196,9 +197,26 @@ fn preconditions(preconditions: &ActionPreconditions) -> Vec<String> {
     found
 }
 
-/// Returns what is wrong with a maintenance window.
-fn window_problems(window: &MaintenanceWindow) -> Vec<String> {
+/// Returns what is wrong with the maintenance window of preconditions.
+fn reference_problems(window: &WindowReference) -> Vec<String> {
     let at = "spec.preconditions.withinMaintenanceWindow";
+    let times = own_times(window);
+    if window.name.is_empty() {
+        return window_problems(&times, at);
+    }
+    let is_whole = times == WindowTimes::default();
+    let problem = || format!("{at} has a name: leave out schedule, timeZone and duration");
+    if is_whole { Vec::new() } else { vec![problem()] }
+}
+
+/// Returns the times of a reference that names no MaintenanceWindow.
+pub(super) fn own_times(window: &WindowReference) -> WindowTimes {
+    let WindowReference { name: _, schedule, time_zone, duration } = window.clone();
+    WindowTimes { schedule, time_zone, duration }
+}
+
+/// Returns what is wrong with a window, which is at a path of a spec.
+pub(super) fn window_problems(window: &WindowTimes, at: &str) -> Vec<String> {
     let mut found = Vec::new();
     match Schedule::parse(&window.schedule, "") {
         Err(_) if window.schedule.is_empty() => {

@@ -1,11 +1,12 @@
-//! Actions, classes, policies and the labels of namespaces in files.
+//! Actions, classes, policies, maintenance windows and the labels of namespaces in files.
 
 use std::collections::BTreeMap;
 
 use k8s_schema::{Schema, unknown_fields, validate};
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
 use plimsoll_api::{
-    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, crd,
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CRON_ACTION, EVENT_ACTION, MAINTENANCE_WINDOW,
+    RETRY_ACTION, crd,
 };
 use plimsoll_content::capability::suggestion;
 use plimsoll_content::yaml;
@@ -15,11 +16,19 @@ use serde_json::{Value, json};
 
 use super::attributes::NamedClass;
 use super::policy::NamedPolicy;
+use super::windows::{NamedWindow, OpeningTimes};
 use crate::loadout::LoadoutFile;
 
 /// The kinds that are read, beside Namespaces.
-const KINDS: [ApiKind; 6] =
-    [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, ACTION_POLICY];
+const KINDS: [ApiKind; 7] = [
+    ACTION,
+    RETRY_ACTION,
+    CRON_ACTION,
+    EVENT_ACTION,
+    ACTION_CLASS,
+    ACTION_POLICY,
+    MAINTENANCE_WINDOW,
+];
 
 /// The label that every namespace has: its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -37,7 +46,7 @@ pub struct DeclaredAction {
     pub spec: ActionSpec,
 }
 
-/// The Actions, classes, policies and the labels of namespaces in files.
+/// The Actions, classes, policies, MaintenanceWindows and the labels of namespaces in files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ActionFiles {
     /// The Actions, in order.
@@ -48,6 +57,8 @@ pub struct ActionFiles {
     pub policies: Vec<NamedPolicy>,
     /// The labels of Namespaces, by name.
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// The MaintenanceWindows, in order.
+    pub windows: Vec<NamedWindow>,
 }
 
 impl ActionFiles {
@@ -115,6 +126,16 @@ impl ActionFiles {
                 Ok(spec) => self.policies.push(NamedPolicy { name, spec }),
                 Err(error) => return vec![error],
             },
+            MAINTENANCE_WINDOW => {
+                let window = read(spec).and_then(|spec| {
+                    OpeningTimes::parse(&spec)?;
+                    Ok(NamedWindow { name, spec })
+                });
+                match window {
+                    Ok(window) => self.windows.push(window),
+                    Err(error) => return vec![error],
+                }
+            }
             kind => match read(if kind == ACTION { spec } else { &spec["template"] }) {
                 Ok(spec) => self.actions.push(DeclaredAction {
                     kind: kind.kind.to_owned(),

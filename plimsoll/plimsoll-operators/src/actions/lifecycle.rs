@@ -22,6 +22,7 @@ use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_rel
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
 use super::report::{ActionObject, Report, limited};
+use super::windows::MaintenanceWindows;
 use super::{ActionFailure, TEXT_LENGTH_MAX, cut};
 
 /// The maximum length of a query's result in a status, in bytes.
@@ -158,6 +159,8 @@ pub struct ActionDecision<'a> {
     pub class: &'a NamedClass,
     /// All policies, by name.
     pub policies: &'a [NamedPolicy],
+    /// The MaintenanceWindows that the Action and the policies name.
+    pub windows: &'a MaintenanceWindows,
     /// The number of other Actions in the namespace that come before it and have not ended.
     pub active: usize,
     /// The labels of the namespace.
@@ -198,6 +201,7 @@ impl ActionDecision<'_> {
                 plan,
                 planned,
                 digest,
+                windows: self.windows,
                 now: self.now,
             },
             policies,
@@ -303,7 +307,7 @@ impl ActionDecision<'_> {
     /// Returns the failure of the preconditions that a plan violates, about the first of them; `None` if it
     /// violates none.
     fn violation(&self, plan: &ActionPlan) -> Option<ActionFailure> {
-        let found = violations(plan, &self.action.spec.preconditions, self.now);
+        let found = violations(plan, &self.action.spec.preconditions, self.windows, self.now);
         let messages: Vec<&str> = found.iter().map(|it| it.message.as_str()).collect();
         let message = messages.join("; ");
         found.into_iter().next().map(|first| ActionFailure { message, ..first })

@@ -26,6 +26,7 @@ use super::plan::{ActionPlan, Exactness};
 use super::planning::named;
 use super::preconditions::violations;
 use super::subjects::is_subject;
+use super::windows::MaintenanceWindows;
 use super::{ActionFailure, cut, enumerated, fits};
 
 /// The maximum length of the message of a decision, in bytes: a status has one for each policy.
@@ -68,6 +69,8 @@ pub struct PolicyRequest<'a> {
     pub planned: &'a [EffectiveAttribute],
     /// The digest of the plan as it was reported; `None` if it was not, and each policy may ask for another one.
     pub digest: Option<&'a str>,
+    /// The MaintenanceWindows that the Action and the policies name.
+    pub windows: &'a MaintenanceWindows,
     /// The current time.
     pub now: Timestamp,
 }
@@ -333,7 +336,8 @@ fn broken(
         found.push(denied("maxActive".to_owned(), message));
     }
     if let Some(plan) = request.plan {
-        let violations = violations(plan, &rules.preconditions, request.now).into_iter();
+        let violations =
+            violations(plan, &rules.preconditions, request.windows, request.now).into_iter();
         found.extend(violations.map(|failure| BrokenRule {
             rule: format!("preconditions.{}", failure.precondition.unwrap_or_default()),
             failure,

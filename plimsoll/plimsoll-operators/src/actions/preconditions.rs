@@ -8,7 +8,7 @@ use plimsoll_api::olm::action::{
 };
 
 use super::plan::{ActionPlan, workloads_of};
-use super::schedule::is_open;
+use super::windows::MaintenanceWindows;
 use super::{ActionFailure, enumerated};
 
 /// The names of the preconditions, as specs have them.
@@ -18,10 +18,12 @@ const NO_ORPHANS: &str = "noOrphans";
 const WINDOW: &str = "withinMaintenanceWindow";
 const EXPRESSIONS: &str = "expressions";
 
-/// Returns a failure for each precondition that a plan violates.
+/// Returns a failure for each precondition that a plan violates which begins now, in a cluster with these
+/// MaintenanceWindows.
 pub fn violations(
     plan: &ActionPlan,
     preconditions: &ActionPreconditions,
+    windows: &MaintenanceWindows,
     now: Timestamp,
 ) -> Vec<ActionFailure> {
     let mut found = Vec::new();
@@ -49,15 +51,10 @@ pub fn violations(
         let text = format!("nothing would depend on {} any more", enumerated(&plan.orphans));
         found.push(violated(NO_ORPHANS, &text).on(first));
     }
-    if let Some(window) = &preconditions.within_maintenance_window {
-        match is_open(window, now) {
-            Ok(Ok(())) => {}
-            Ok(Err(opens)) => {
-                let opens = opens.map(|it| format!(", it opens {it}")).unwrap_or_default();
-                found.push(violated(WINDOW, &format!("it is not open{opens}")));
-            }
-            Err(why) => found.push(violated(WINDOW, &why)),
-        }
+    if let Some(window) = &preconditions.within_maintenance_window
+        && let Err(why) = windows.check(window, now)
+    {
+        found.push(violated(WINDOW, &why));
     }
     let failed = |message: String| ActionFailure {
         precondition: Some(EXPRESSIONS),

@@ -1,12 +1,10 @@
-//! Schedules in cron format with a time zone, and maintenance windows.
+//! Schedules in cron format with a time zone.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_api::duration;
-use plimsoll_api::olm::action::MaintenanceWindow;
 
 /// The fields of a schedule, which are those of a CronJob.
 const FIELDS: [&str; 5] = ["minute", "hour", "day of the month", "month", "day of the week"];
@@ -100,28 +98,6 @@ impl Schedule {
         }
         Some(latest)
     }
-}
-
-/// Returns whether a maintenance window is open: `Ok` if it is; `Err` with the time at which it opens if not,
-/// or `None` if it never does.
-///
-/// # Errors
-///
-/// What is wrong with the window, as a sentence without a full stop.
-pub fn is_open(
-    window: &MaintenanceWindow,
-    now: Timestamp,
-) -> Result<Result<(), Option<Timestamp>>, String> {
-    let schedule = Schedule::parse(&window.schedule, &window.time_zone)?;
-    let lasts = duration::parse(&window.duration)?;
-    if lasts.is_zero() {
-        return Err(format!("the duration `{}` is empty", window.duration));
-    }
-    let since = now.saturating_sub(lasts).unwrap_or(Timestamp::MIN);
-    Ok(match schedule.latest(since, now) {
-        Some(_) => Ok(()),
-        None => Err(schedule.after(now)),
-    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::check::effective;
 use super::files::{ActionFiles, built_in_classes};
 use super::planning;
 use super::policy::NamedPolicy;
+use super::windows::MaintenanceWindows;
 use crate::inventory::OperatorInventory;
 use crate::loadout::LoadoutFile;
 use crate::observed::ObservedOperator;
@@ -40,6 +41,12 @@ pub(super) fn alice() -> ActionRequester {
 pub(super) fn read_policies(text: &str) -> Vec<NamedPolicy> {
     let file = LoadoutFile { path: "policies.yaml".into(), text: text.into() };
     ActionFiles::read(&[file]).unwrap().policies
+}
+
+/// Reads the MaintenanceWindows of a text.
+pub(super) fn read_windows(text: &str) -> MaintenanceWindows {
+    let file = LoadoutFile { path: "windows.yaml".into(), text: text.into() };
+    ActionFiles::read(&[file]).unwrap().windows.into_iter().collect()
 }
 
 pub(super) const POLICIES: &str = r"

@@ -11,7 +11,7 @@ use plimsoll_api::olm::action::{ActionState, EventActionSpec, EventActionStatus,
 
 use super::{cut, derived_name};
 
-pub use self::cron::{CronDecision, cron};
+pub use self::cron::{CronDecision, CronObject, cron};
 
 /// The number of successful Actions that are kept without a limit in the spec.
 const SUCCESSFUL_KEPT: u32 = 3;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use plimsoll_api::{
-    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, CRON_ACTION, EVENT_ACTION, OPERATOR,
-    OPERATOR_REVISION, RETRY_ACTION,
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, CRON_ACTION, EVENT_ACTION,
+    MAINTENANCE_WINDOW, OPERATOR, OPERATOR_REVISION, RETRY_ACTION,
 };
 use plimsoll_content::capability::{meant, most_similar};
 use plimsoll_content::spelling::is_misspelt;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::fields::FieldDefect;
 
 /// The kinds of the add-on layer.
-const KINDS: [ApiKind; 9] = [
+const KINDS: [ApiKind; 10] = [
     OPERATOR,
     CATALOG,
     OPERATOR_REVISION,
@@ -23,6 +23,7 @@ const KINDS: [ApiKind; 9] = [
     EVENT_ACTION,
     ACTION_CLASS,
     ACTION_POLICY,
+    MAINTENANCE_WINDOW,
 ];
 /// The kind of a list of any objects, and the end of the kind of a list of one kind.
 const LIST: &str = "List";

@@ -124,10 +124,12 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::BackoffLimitExceeded,
     Reason::Accepted,
     Reason::InvalidActionClass,
+    Reason::InvalidMaintenanceWindow,
     Reason::ActionDeleted,
     Reason::OutcomeUnknown,
     Reason::ScheduleMissed,
     Reason::StartingDeadlineExceeded,
+    Reason::MaintenanceWindowClosed,
     Reason::ActionAlreadyActive,
     Reason::ClockSetBack,
 ];

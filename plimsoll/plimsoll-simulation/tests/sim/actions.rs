@@ -27,6 +27,7 @@ const CONVERGENCE_TIME: Duration = Duration::from_secs(5 * 60);
 pub(crate) const SHARE: u64 = 10;
 
 const ACTIONS: &str = "/apis/olm.io/v1/namespaces/default/actions";
+const WINDOWS: &str = "/apis/olm.io/v1/maintenancewindows";
 /// The path of the CronAction.
 const CLEAN: &str = "/apis/olm.io/v1/namespaces/default/cronactions/clean";
 

@@ -9,16 +9,19 @@ use crate::olm::action::{
     ActionPreconditions, ActionRequester, ActionSpec, ActionState, ActionStatus, ApprovalDecision,
     ChangeOperation, ChangeState, ConcurrencyPolicy, CronActionSpec, CronActionStatus,
     EffectiveAttribute, EventActionSpec, EventActionStatus, EventSource, EventSourceKind,
-    FailureDetails, MaintenanceWindow, MissedTimes, ObservedContent, PartContent, PartReference,
-    PlanExpression, PlannedChange, PolicyDecision, RetryActionSpec, RetryActionStatus,
-    SelectedObjects,
+    FailureDetails, MissedTimes, ObservedContent, PartContent, PartReference, PlanExpression,
+    PlannedChange, PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
 };
 use crate::olm::policy::{
     ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
 };
+use crate::olm::window::{
+    MaintenanceWindowSpec, MaintenanceWindowStatus, WindowExclusion, WindowReference, WindowTimes,
+};
 use crate::olm::{LabelOperator, LabelRequirement, LabelSelector, RemainingObjects};
 use crate::{
-    ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CRON_ACTION, EVENT_ACTION, RETRY_ACTION,
+    ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CRON_ACTION, EVENT_ACTION,
+    MAINTENANCE_WINDOW, RETRY_ACTION,
 };
 
 fn moment() -> Option<Timestamp> {
@@ -34,7 +37,8 @@ fn preconditions() -> ActionPreconditions {
         consistent: true,
         no_workload_removal: true,
         no_orphans: true,
-        within_maintenance_window: Some(MaintenanceWindow {
+        within_maintenance_window: Some(WindowReference {
+            name: "nights".into(),
             schedule: "0 22 * * 5".into(),
             time_zone: "Europe/Madrid".into(),
             duration: "4h".into(),
@@ -181,6 +185,7 @@ fn everything_of_what_makes_actions_is_declared() {
     let cron = CronActionSpec {
         schedule: "0 3 * * *".into(),
         time_zone: "Europe/Madrid".into(),
+        maintenance_window: "nights".into(),
         starting_deadline_seconds: Some(60),
         concurrency_policy: ConcurrencyPolicy::Forbid,
         suspend: true,
@@ -291,4 +296,28 @@ fn everything_of_classes_and_policies_is_declared() {
         audit: Some(rules),
     };
     check(ACTION_POLICY, "spec", &policy);
+}
+
+#[test]
+fn everything_of_maintenance_windows_is_declared() {
+    let spec = MaintenanceWindowSpec {
+        windows: vec![WindowTimes {
+            schedule: "0 22 * * 5".into(),
+            time_zone: "Europe/Madrid".into(),
+            duration: "4h".into(),
+        }],
+        exclusions: vec![WindowExclusion {
+            from: Timestamp::from_second(1).unwrap(),
+            until: Timestamp::from_second(2).unwrap(),
+            reason: "the end of the year".into(),
+        }],
+    };
+    check(MAINTENANCE_WINDOW, "spec", &spec);
+    let status = MaintenanceWindowStatus {
+        open: true,
+        next_opening: moment(),
+        next_closing: moment(),
+        conditions: vec![meta_condition()],
+    };
+    check(MAINTENANCE_WINDOW, "status", &status);
 }

@@ -101,6 +101,10 @@ pub struct CronActionSpec {
     // +kubebuilder:validation:MaxLength=64
     #[serde(skip_serializing_if = "String::is_empty")]
     pub time_zone: String,
+    /// Name of the MaintenanceWindow that has to be open for an Action to be made; empty for any time.
+    // +kubebuilder:validation:MaxLength=253
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub maintenance_window: String,
     /// How many seconds late an Action may begin if no controller ran at its time; absent for any.
     // +kubebuilder:validation:Minimum=0
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +163,8 @@ pub struct CronActionStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MissedTimes {
-    /// Why: ScheduleMissed, StartingDeadlineExceeded, ActionAlreadyActive or ClockSetBack.
+    /// Why: ScheduleMissed, StartingDeadlineExceeded, MaintenanceWindowClosed, ActionAlreadyActive or
+    /// ClockSetBack.
     // +required
     pub reason: String,
     /// How many; 100 if there are more.

@@ -17,6 +17,7 @@ use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check::unknown_class;
 use plimsoll_operators::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
 use plimsoll_operators::actions::policy::{PolicyRequest, PolicyVerdict, judge};
+use plimsoll_operators::actions::windows::MaintenanceWindows;
 use serde::Serialize;
 
 use super::selection::read_files_or_input;
@@ -64,7 +65,7 @@ pub enum PolicyCommand {
 /// The files with policies, and the namespace of requests.
 #[derive(Debug, Args)]
 struct PolicyFiles {
-    /// File or directory with ActionPolicies, ActionClasses, Namespaces and Actions; `-` for standard input
+    /// File or directory with ActionPolicies, ActionClasses, MaintenanceWindows, Namespaces and Actions; `-` for standard input
     #[arg(long = "filename", short = 'f', required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Namespace of requests that name none
@@ -77,6 +78,8 @@ struct Policies {
     files: ActionFiles,
     /// The classes of the files, and those that are built in.
     classes: Vec<NamedClass>,
+    /// The MaintenanceWindows of the files.
+    windows: MaintenanceWindows,
     /// The namespace of requests that name none.
     namespace: String,
 }
@@ -89,7 +92,8 @@ impl PolicyFiles {
     /// When one cannot be read, or what is wrong in them.
     fn read(&self) -> Result<Policies, anyhow::Error> {
         let (files, classes) = read(&self.files)?;
-        Ok(Policies { files, classes, namespace: self.namespace.clone() })
+        let windows = files.windows.iter().cloned().collect();
+        Ok(Policies { files, classes, windows, namespace: self.namespace.clone() })
     }
 }
 
@@ -139,6 +143,7 @@ impl Policies {
             plan: None,
             planned: &[],
             digest: None,
+            windows: &self.windows,
             now: Timestamp::now(),
         };
         Ok(judge(&request, &self.files.policies))

@@ -167,7 +167,11 @@ impl ControlLoop {
         let Some(reason) = known_reason(&missed.reason) else { return };
         // The same each time, so that many of them are one event.
         let note = format!("{}; see status.missed", missed.message);
-        let severity = Severity::Warning;
+        let severity = match reason {
+            // It is what the CronAction asks for.
+            Reason::MaintenanceWindowClosed => Severity::Normal,
+            _ => Severity::Warning,
+        };
         let draft = EventDraft { severity, reason, action: "Schedule", note, related: None };
         let ActionGenerator { kind, namespace, name, uid, .. } = generator;
         self.recorder.emit_about_in(namespace, *kind, name, uid, draft);

@@ -20,6 +20,7 @@ use super::queue::{WorkItem, id_of};
 use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
 use crate::actions::parts::is_lasting;
+use crate::actions::windows;
 use crate::clock::run_beside;
 use crate::ownership::objects_of_release;
 use crate::resources::Resources;
@@ -103,10 +104,21 @@ impl ControlLoop {
                     return self.report_unknown(action, message).await;
                 }
             };
+        let windows = match windows::read(&self.client, action, &policies).await {
+            Ok(windows) => windows,
+            Err(error) => {
+                let error = chain(&error);
+                tracing::debug!(error, "cannot read the maintenance windows");
+                let message = format!("the MaintenanceWindows are not known: {error}");
+                return self.report_unknown(action, message).await;
+            }
+        };
+        let (policies, windows) = (policies.as_slice(), &windows);
         let active = active(action, self.actions.values());
         let now = self.clock.now();
-        let (policies, labels) = (policies.as_slice(), &labels);
-        let decision = ActionDecision { action, class, policies, active, labels, by_hand, now };
+        let labels = &labels;
+        let decision =
+            ActionDecision { action, class, policies, windows, active, labels, by_hand, now };
         let mut attributes = match decision.admit() {
             Ok(attributes) => attributes,
             Err(report) => {

@@ -10,6 +10,7 @@ use plimsoll_operators::actions::execution::{
 };
 use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
 use plimsoll_operators::actions::report::{ActionObject, Report};
+use plimsoll_operators::actions::windows::MaintenanceWindows;
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};
@@ -152,8 +153,10 @@ impl ControlLoop {
             return Ok(());
         };
         let now = self.clock.now();
+        // Preconditions are about the moment at which the execution began.
+        let (windows, active) = (&MaintenanceWindows::default(), 0);
         let (policies, labels) = (policies.as_slice(), &labels);
-        ActionDecision { action, class, policies, active: 0, labels, by_hand, now }
+        ActionDecision { action, class, policies, windows, active, labels, by_hand, now }
             .admit_further()?;
         // Any change of a catalog that holds the content of its bundles changes the digest. That
         // does not stop a plan that has begun.

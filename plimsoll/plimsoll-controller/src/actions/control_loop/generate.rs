@@ -159,14 +159,15 @@ impl ControlLoop {
         content: &EventContent<'_>,
     ) -> Result<GeneratorDecision, kube::Error> {
         let now = self.clock.now();
-        let decision = generator.decide(generated, content, false, now);
+        let windows = self.window_states.windows();
+        let decision = generator.decide(generated, content, windows, false, now);
         let Some(name) = &decision.look_for else { return Ok(decision) };
         let actions: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &generator.namespace, &api_resource(ACTION));
         match actions.get_opt(name).await? {
             // Its watch is about to deliver it.
             Some(there) if generator.has_made(&there) => Ok(decision),
-            _ => Ok(generator.decide(generated, content, true, now)),
+            _ => Ok(generator.decide(generated, content, windows, true, now)),
         }
     }
 

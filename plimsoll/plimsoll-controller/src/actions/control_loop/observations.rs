@@ -8,7 +8,9 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
 use plimsoll_api::olm::action::{ActionState, ActionStatus, EventSourceKind, PlannedChange};
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR};
+use plimsoll_api::{
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, MAINTENANCE_WINDOW, OPERATOR,
+};
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
@@ -54,7 +56,7 @@ pub(super) async fn watch_objects(client: Client, kind: ApiKind, relay: Relay<Ob
 impl ControlLoop {
     /// Returns whether all kinds have been listed.
     pub(super) fn is_informed(&self) -> bool {
-        let kinds = [ACTION, ACTION_CLASS, ACTION_POLICY, OPERATOR];
+        let kinds = [ACTION, ACTION_CLASS, ACTION_POLICY, MAINTENANCE_WINDOW, OPERATOR];
         kinds.iter().chain(&GENERATORS).all(|kind| self.listed.contains(kind.kind))
     }
 
@@ -116,6 +118,10 @@ impl ControlLoop {
                 policies.extend(policy);
                 policies.sort_by(|a, b| a.name.cmp(&b.name));
                 self.rules_changed();
+            }
+            Observation::Object(MAINTENANCE_WINDOW, id, object) => {
+                self.window_states.observe(&id.name, object.as_deref());
+                self.queue.add([WorkItem::Windows]);
             }
             Observation::Object(kind, id, object) => {
                 self.generator_observed(kind, id, object.as_deref())

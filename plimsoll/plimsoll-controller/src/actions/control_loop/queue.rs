@@ -15,8 +15,8 @@ use plimsoll_api::NamespacedName;
 /// time synchronization corrects the clock all the time.
 const SET_BACK_MIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// How many items are taken until one comes first that is neither the classes nor an Action, so
-/// that a flood of Actions does not hold up the others. They take turns.
+/// How many items are taken until one comes first that is neither a status nor an Action, so that a
+/// flood of Actions does not hold up the others. They take turns.
 const FAIR_INTERVAL: usize = 16;
 
 /// A generator before all others, and after all Actions.
@@ -28,6 +28,8 @@ const FIRST_GENERATOR: WorkItem =
 pub(super) enum WorkItem {
     /// The statuses of the classes.
     Classes,
+    /// The statuses of the maintenance windows.
+    Windows,
     /// An Action, in the order of creation.
     Action(Timestamp, NamespacedName),
     /// An object that generates Actions.

@@ -343,6 +343,10 @@ fn preconditions_that_cannot_be_evaluated_are_named() {
             "{withinMaintenanceWindow: {schedule: '0 22 * * 5', duration: 4h, timeZone: Mars}}",
             &format!("{window}.timeZone: `Mars` is no time zone"),
         ),
+        (
+            "{withinMaintenanceWindow: {name: nights, duration: 4h}}",
+            &format!("{window} has a name: leave out schedule, timeZone and duration"),
+        ),
     ] {
         check(&format!("{{actionClass: autoremove, preconditions: {preconditions}}}"), &[message]);
     }

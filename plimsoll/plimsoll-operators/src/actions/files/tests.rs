@@ -15,6 +15,26 @@ fn files_are_read_with_all_that_is_wrong() {
         (read.actions[0].kind.as_str(), read.actions[0].name.as_str()),
         ("RetryAction", "r")
     );
+    let window = |schedule: &str| {
+        file(&format!(
+            "apiVersion: olm.io/v1\nkind: MaintenanceWindow\nmetadata: {{name: nights}}\n\
+             spec: {{windows: [{{schedule: {schedule}, duration: 4h}}]}}\n"
+        ))
+    };
+    let read = ActionFiles::read(&[window("0 22 * * *")]).unwrap();
+    assert_eq!(read.windows[0].name, "nights");
+    let errors = ActionFiles::read(&[window("often")]).unwrap_err();
+    let often = "a.yaml:1: spec.windows[0].schedule: `often` is no schedule: ";
+    assert!(errors.len() == 1 && errors[0].starts_with(often), "{errors:?}");
+    let excluded = file(
+        "apiVersion: olm.io/v1\nkind: MaintenanceWindow\nmetadata: {name: nights}\n\
+         spec:\n  windows: [{schedule: 0 22 * * *, duration: 4h}]\n  \
+         exclusions: [{from: '2026-01-02T00:00:00Z', until: '2026-01-01T23:00:00-01:00'}]\n",
+    );
+    let errors = ActionFiles::read(&[excluded]).unwrap_err();
+    let excluded =
+        "a.yaml:1: spec.exclusions[0].until is 2026-01-02T00:00:00Z: write a time after ";
+    assert!(errors.len() == 1 && errors[0].starts_with(excluded), "{errors:?}");
     let bad = file(
         "apiVersion: olm.io/v1\nkind: Action\nmetadata: {name: r}\n\
                     spec: {actionClass: autoremove, packages: foo, keepCRDs: true, dryRun: maybe}\n---\na: [\n",

@@ -18,6 +18,7 @@ use crate::actions::check::effective;
 use crate::actions::plan::ActionPlan;
 use crate::actions::report::ActionObject;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
+use crate::actions::windows::MaintenanceWindows;
 
 /// Returns the status of an Action by `alice` of group `dev` after its plan was decided on.
 fn decided(
@@ -38,6 +39,7 @@ fn decided(
         action: &action,
         class: &class,
         policies: &policies,
+        windows: &MaintenanceWindows::default(),
         active: 0,
         labels: &BTreeMap::new(),
         by_hand,
@@ -315,6 +317,7 @@ fn an_action_that_is_not_planned_again_keeps_how_often_it_began() {
             action: &action,
             class: &class("operator-install"),
             policies: &read_policies(policies),
+            windows: &MaintenanceWindows::default(),
             active: 0,
             labels: &BTreeMap::new(),
             by_hand: DirectPermissions::default(),
@@ -379,6 +382,7 @@ fn what_is_left_of_a_plan_needs_the_approval_that_policies_require_by_now() {
             action: &action,
             class: &class,
             policies: &read_policies(policies),
+            windows: &MaintenanceWindows::default(),
             active: 5,
             labels: &BTreeMap::new(),
             by_hand: DirectPermissions::default(),

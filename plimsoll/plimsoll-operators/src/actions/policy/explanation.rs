@@ -102,8 +102,12 @@ fn preconditions(preconditions: &ActionPreconditions) -> Vec<(&'static str, Stri
     }
     if let Some(window) = within_maintenance_window {
         let zone = if window.time_zone.is_empty() { "UTC" } else { &window.time_zone };
-        let meaning =
-            format!("it begins within {} after {} in {zone}", window.duration, window.schedule);
+        let meaning = match window.name.as_str() {
+            "" => {
+                format!("it begins within {} after {} in {zone}", window.duration, window.schedule)
+            }
+            name => format!("it begins while MaintenanceWindow {name} is open"),
+        };
         found.push(("withinMaintenanceWindow", meaning));
     }
     for PlanExpression { expression, message } in expressions {

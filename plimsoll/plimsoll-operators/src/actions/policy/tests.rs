@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{PolicyRequest, PolicyVerdict, judge};
 use crate::actions::plan::ActionPlan;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
+use crate::actions::windows::MaintenanceWindows;
 
 /// Judges an Action by `alice` of group `dev` in namespace `tea` by the policies in a text.
 fn judged(
@@ -33,6 +34,7 @@ fn judged(
         plan,
         planned: &[],
         digest: None,
+        windows: &MaintenanceWindows::default(),
         now: at("2026-01-01T00:00:00Z"),
     };
     judge(&request, &read_policies(policies))
@@ -328,6 +330,7 @@ fn a_grant_without_a_missing_approval_comes_first() {
             plan: Some(&plan),
             planned: &[],
             digest: None,
+            windows: &MaintenanceWindows::default(),
             now: at("2026-01-01T00:00:00Z"),
         };
         let planned = judge(&request, &policies[..1]).granted.unwrap().action.listed();

@@ -2,12 +2,14 @@
 
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::olm::action::{
-    ActionPreconditions, ChangeOperation, MaintenanceWindow, PlanExpression, PlannedChange,
+    ActionPreconditions, ChangeOperation, PlanExpression, PlannedChange,
 };
+use plimsoll_api::olm::window::WindowReference;
 
 use super::violations;
 use crate::actions::plan::ActionPlan;
-use crate::actions::tests::at;
+use crate::actions::tests::{at, read_windows};
+use crate::actions::windows::MaintenanceWindows;
 
 #[test]
 fn preconditions_name_what_is_in_the_way() {
@@ -30,10 +32,10 @@ fn preconditions_name_what_is_in_the_way() {
         consistent: true,
         no_orphans: true,
         no_workload_removal: true,
-        within_maintenance_window: Some(MaintenanceWindow {
+        within_maintenance_window: Some(WindowReference {
             schedule: "0 22 * * *".into(),
             duration: "1h".into(),
-            ..MaintenanceWindow::default()
+            ..WindowReference::default()
         }),
         expressions: vec![
             PlanExpression {
@@ -48,7 +50,8 @@ fn preconditions_name_what_is_in_the_way() {
             PlanExpression { expression: "1 +".into(), message: String::new() },
         ],
     };
-    let found = violations(&plan, &preconditions, at("2026-01-01T00:00:00Z"));
+    let windows = MaintenanceWindows::default();
+    let found = violations(&plan, &preconditions, &windows, at("2026-01-01T00:00:00Z"));
     let expected = [
         ("consistent", Some("bar"), "consistent: bar requires foo <2"),
         ("noWorkloadRemoval", Some("foo"), "noWorkloadRemoval: "),
@@ -68,4 +71,42 @@ fn preconditions_name_what_is_in_the_way() {
         assert_eq!(failure.item.as_deref(), item);
         assert!(failure.message.starts_with(text), "{}", failure.message);
     }
+}
+
+#[test]
+fn a_named_window_has_to_be_there_and_open() {
+    let mut windows = read_windows(
+        r"
+apiVersion: olm.io/v1
+kind: MaintenanceWindow
+metadata: {name: nights}
+spec:
+  windows: [{schedule: 0 22 * * *, duration: 4h}]
+  exclusions: [{from: 2026-01-03T00:00:00Z, until: 2026-01-05T00:00:00Z, reason: inventory}]
+",
+    );
+    windows.insert("broken", Err("spec.windows is empty: write at least one window".into()));
+    let check = |name: &str, now: &str, expected: Option<&str>| {
+        let window = WindowReference { name: name.into(), ..WindowReference::default() };
+        let preconditions = ActionPreconditions {
+            within_maintenance_window: Some(window),
+            ..ActionPreconditions::default()
+        };
+        let found = violations(&ActionPlan::default(), &preconditions, &windows, at(now));
+        let expected = expected.map(|it| format!("withinMaintenanceWindow: {it}"));
+        let messages: Vec<&String> = found.iter().map(|it| &it.message).collect();
+        assert_eq!(messages, expected.iter().collect::<Vec<_>>());
+    };
+    check("nights", "2026-01-01T22:00:00Z", None);
+    check("nights", "2026-01-02T01:59:59Z", None);
+    let closed = "MaintenanceWindow nights is not open, it opens 2026-01-02T22:00:00Z";
+    check("nights", "2026-01-02T02:00:00Z", Some(closed));
+    let excluded =
+        "MaintenanceWindow nights is not open (inventory), it opens 2026-01-05T00:00:00Z";
+    check("nights", "2026-01-03T00:00:00Z", Some(excluded));
+    let missing = "there is no MaintenanceWindow days: create it, or name another one";
+    check("days", "2026-01-01T22:00:00Z", Some(missing));
+    let broken = "MaintenanceWindow broken is not accepted: spec.windows is empty: write at least \
+                  one window";
+    check("broken", "2026-01-01T22:00:00Z", Some(broken));
 }

@@ -1,8 +1,6 @@
-//! Schedules in local time, and maintenance windows.
+//! Schedules in local time.
 
-use plimsoll_api::olm::action::MaintenanceWindow;
-
-use super::{Schedule, is_open};
+use super::Schedule;
 use crate::actions::tests::at;
 
 /// Checks the times of a schedule after a moment.
@@ -126,18 +124,4 @@ fn what_is_no_schedule_is_refused() {
     check("0 0 1 1 * * 2027", "", "is no schedule: write minute, ");
     check("0 0 30 2 *", "", "`0 0 30 2 *` is never: there is no such day");
     check("0 0 31 4,6 *", "", "is never");
-}
-
-#[test]
-fn windows_are_open_for_their_duration() {
-    let window = |duration: &str| MaintenanceWindow {
-        schedule: "0 22 * * *".into(),
-        time_zone: "Europe/Madrid".into(),
-        duration: duration.into(),
-    };
-    assert_eq!(is_open(&window("4h"), at("2026-07-01T20:00:00Z")), Ok(Ok(())));
-    assert_eq!(is_open(&window("4h"), at("2026-07-01T23:59:59Z")), Ok(Ok(())));
-    let opens = Some(at("2026-07-02T20:00:00Z"));
-    assert_eq!(is_open(&window("4h"), at("2026-07-02T00:00:00Z")), Ok(Err(opens)));
-    assert!(is_open(&window(""), at("2026-07-02T00:00:00Z")).is_err());
 }

@@ -8,6 +8,7 @@ use plimsoll_api::olm::action::{
 
 use super::{MadeAction, outdated};
 use crate::actions::schedule::Schedule;
+use crate::actions::windows::MaintenanceWindows;
 use crate::actions::{NAME_LENGTH_MAX, cut, derived_name, name_after_collisions};
 
 /// The maximum number of missed times that are counted, as for CronJobs.
@@ -16,6 +17,21 @@ const COUNTED_MAX: usize = 100;
 const CLOCK_DIFFERENCE_MAX: SignedDuration = SignedDuration::from_mins(5);
 /// The maximum length of the message about missed times, in bytes.
 const MESSAGE_LENGTH_MAX: usize = 1024;
+
+/// A CronAction to decide on.
+#[derive(Debug, Clone, Copy)]
+pub struct CronObject<'a> {
+    /// The name of the CronAction.
+    pub name: &'a str,
+    /// The uid of the CronAction.
+    pub uid: &'a str,
+    /// The creation time.
+    pub created: Timestamp,
+    /// The spec of the CronAction.
+    pub spec: &'a CronActionSpec,
+    /// The status that was written last.
+    pub status: &'a CronActionStatus,
+}
 
 /// A decision on a CronAction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,14 +51,12 @@ pub struct CronDecision {
 /// Decides on a CronAction, as Kubernetes does on a CronJob: of the times since the last one that was acted on,
 /// the latest one counts. `status.missed` says for which ones no Action was made, and why.
 pub fn cron(
-    name: &str,
-    uid: &str,
-    created: Timestamp,
-    spec: &CronActionSpec,
-    status: &CronActionStatus,
+    object: &CronObject<'_>,
     made: &[MadeAction],
+    windows: &MaintenanceWindows,
     now: Timestamp,
 ) -> CronDecision {
+    let CronObject { name, uid, created, spec, status } = *object;
     let active = || made.iter().filter(|it| !it.state.is_final());
     let succeeded = made.iter().filter(|it| it.state == ActionState::Succeeded);
     let mut decision = CronDecision {
@@ -91,7 +105,8 @@ pub fn cron(
     // It may have been made before although that was not recorded.
     let own = name_at(due);
     let others: Vec<&MadeAction> = active().filter(|it| it.name != own).collect();
-    let left_out = left_out(spec, &others, due, now).filter(|_| !is_made(due));
+    let left_out = closed(spec, windows, due, now).or_else(|| left_out(spec, &others, due, now));
+    let left_out = left_out.filter(|_| !is_made(due));
     if left_out.is_none() {
         decision.make = Some(scheduled_name(name, due));
         if spec.concurrency_policy == ConcurrencyPolicy::Replace {
@@ -102,6 +117,25 @@ pub fn cron(
         decision.status.missed = Some(continued(status, times, since));
     }
     decision
+}
+
+/// Returns why no Action is made at a time that is due if its MaintenanceWindow was closed then or is now; `None` if
+/// it is open.
+fn closed(
+    spec: &CronActionSpec,
+    windows: &MaintenanceWindows,
+    due: Timestamp,
+    now: Timestamp,
+) -> Option<(Reason, String)> {
+    let name = Some(spec.maintenance_window.as_str()).filter(|it| !it.is_empty())?;
+    let note = match windows.check_named(name, now) {
+        Err(why) => why,
+        Ok(()) => match windows.check_named(name, due) {
+            Err(_) => format!("MaintenanceWindow {name} was not open at {due}"),
+            Ok(()) => return None,
+        },
+    };
+    Some((Reason::MaintenanceWindowClosed, note))
 }
 
 /// Returns why no Action is made at a time that is due, and a message; `None` if one is made.

@@ -7,9 +7,10 @@ use plimsoll_api::olm::action::{
     EventActionStatus,
 };
 
-use super::{CronDecision, MadeAction, cron, event, selector_problem};
+use super::{CronDecision, CronObject, MadeAction, cron, event, selector_problem};
 use crate::actions::schedule::Schedule;
-use crate::actions::tests::at;
+use crate::actions::tests::{at, read_windows};
+use crate::actions::windows::MaintenanceWindows;
 
 fn made(name: &str, state: ActionState, minute: u32) -> MadeAction {
     let time = at(&format!("2026-01-01T00:{minute:02}:00Z"));
@@ -17,12 +18,25 @@ fn made(name: &str, state: ActionState, minute: u32) -> MadeAction {
     MadeAction { name: name.into(), state, created: time, ended }
 }
 
+/// Returns a decision on a CronAction in a cluster without MaintenanceWindows.
+fn of_cron(
+    name: &str,
+    created: jiff::Timestamp,
+    spec: &CronActionSpec,
+    status: &CronActionStatus,
+    made: &[MadeAction],
+    now: jiff::Timestamp,
+) -> CronDecision {
+    let object = CronObject { name, uid: "9e5b", created, spec, status };
+    cron(&object, made, &MaintenanceWindows::default(), now)
+}
+
 #[test]
 fn a_schedule_makes_each_action_once() {
     let created = at("2026-01-01T00:00:00Z");
     let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
     let decide = |spec: &CronActionSpec, status: &_, made: &[MadeAction], now: &str| {
-        cron("nightly", "9e5b", created, spec, status, made, at(now))
+        of_cron("nightly", created, spec, status, made, at(now))
     };
     let early = decide(&hourly, &Default::default(), &[], "2026-01-01T00:30:00Z");
     assert_eq!((early.make, early.wake_at), (None, Some(at("2026-01-01T01:00:00Z"))));
@@ -62,7 +76,7 @@ fn decide(
     made: &[MadeAction],
     now: &str,
 ) -> CronDecision {
-    cron("c", "9e5b", at("2026-01-01T00:00:00Z"), spec, status, made, at(now))
+    of_cron("c", at("2026-01-01T00:00:00Z"), spec, status, made, at(now))
 }
 
 #[test]
@@ -122,7 +136,7 @@ fn times_without_an_action_are_in_the_status() {
     assert_eq!(decide(&suspended, &none, &[], "2026-01-01T05:30:00Z").status, none);
     let minutely = CronActionSpec { schedule: "* * * * *".into(), ..CronActionSpec::default() };
     let (begin, end) = (at("2025-01-01T00:00:00Z"), at("2026-01-01T03:07:00Z"));
-    let year = cron("c", "9e5b", begin, &minutely, &none, &[], end);
+    let year = of_cron("c", begin, &minutely, &none, &[], end);
     check(&year, Some(("ScheduleMissed", 100, "00:01", "03:06")));
 }
 
@@ -154,7 +168,7 @@ fn every_time_of_a_schedule_makes_an_action_or_is_counted() {
             });
             let running = made("running", ActionState::Running, 0);
             let active = if turn % 5 < 2 { vec![running] } else { Vec::new() };
-            let decision = cron("c", "9e5b", created, &spec, &status, &active, now);
+            let decision = of_cron("c", created, &spec, &status, &active, now);
             let of = |status: &CronActionStatus| status.missed.clone().unwrap_or_default();
             let (before, after) = (of(&status), of(&decision.status));
             if before != after {
@@ -163,7 +177,7 @@ fn every_time_of_a_schedule_makes_an_action_or_is_counted() {
             }
             names.extend(decision.make.clone());
             status = decision.status;
-            let again = cron("c", "9e5b", created, &spec, &status, &active, now);
+            let again = of_cron("c", created, &spec, &status, &active, now);
             assert_eq!((again.make, &again.status), (None, &status), "{policy:?} {now}");
         }
         let schedule = Schedule::parse(&spec.schedule, "").unwrap();
@@ -205,6 +219,60 @@ fn a_clock_that_was_ahead_silences_no_schedule() {
 }
 
 #[test]
+fn times_at_which_the_window_is_closed_make_no_action() {
+    let windows = read_windows(
+        r"
+apiVersion: olm.io/v1
+kind: MaintenanceWindow
+metadata: {name: nights}
+spec: {windows: [{schedule: 0 22 * * *, duration: 4h}]}
+",
+    );
+    let mut unreadable = windows.clone();
+    unreadable.insert("nights", Err("spec.windows is empty: write at least one window".into()));
+    let spec = CronActionSpec {
+        schedule: "*/30 * * * *".into(),
+        maintenance_window: "nights".into(),
+        ..CronActionSpec::default()
+    };
+    let check =
+        |windows: &MaintenanceWindows, since: &str, now: &str, expected: Result<&str, &str>| {
+            let status = CronActionStatus {
+                last_schedule_time: Some(at(&format!("2026-01-01T{since}:00Z"))),
+                ..CronActionStatus::default()
+            };
+            let now = at(&format!("2026-01-01T{now}Z"));
+            let (created, uid) = (at("2026-01-01T00:00:00Z"), "9e5b");
+            let object = CronObject { name: "c", uid, created, spec: &spec, status: &status };
+            let decision = cron(&object, &[], windows, now);
+            let due = Schedule::parse(&spec.schedule, "").unwrap().latest(created, now);
+            assert_eq!(decision.status.last_schedule_time, due, "the time is acted on");
+            assert_eq!(decision.make.is_some(), expected.is_ok(), "{decision:?}");
+            if let Ok(made) = expected {
+                let minute = at(&format!("2026-01-01T{made}:00Z")).as_second() / 60;
+                assert_eq!(decision.make, Some(format!("c-{minute}")));
+            }
+            let missed = decision.status.missed.map(|it| (it.reason, it.count, it.message));
+            let expected = expected
+                .err()
+                .map(|message| ("MaintenanceWindowClosed".to_owned(), 1, message.to_owned()));
+            assert_eq!(missed, expected);
+        };
+    let closed = "MaintenanceWindow nights is not open, it opens 2026-01-01T22:00:00Z";
+    check(&windows, "21:00", "21:30:00", Err(closed));
+    check(&windows, "21:30", "22:00:00", Ok("22:00"));
+    check(&windows, "01:00", "01:30:05", Ok("01:30"));
+    // It closes meanwhile, or it opens after the time.
+    check(&windows, "01:00", "01:59:59", Ok("01:30"));
+    check(&windows, "01:30", "02:00:00", Err(closed));
+    let missing = "there is no MaintenanceWindow nights: create it, or name another one";
+    check(&MaintenanceWindows::default(), "22:00", "22:30:00", Err(missing));
+    let refused = "MaintenanceWindow nights is not accepted: spec.windows is empty: write at \
+                   least one window";
+    check(&unreadable, "22:00", "22:30:00", Err(refused));
+}
+
+#[test]
 fn a_selector_that_no_object_can_have_is_named() {
     let check = |key: &str, value: &str, expected: Option<&str>| {
         let selector = BTreeMap::from([(key.to_owned(), value.to_owned())]);
@@ -240,7 +308,7 @@ fn histories_are_limited_oldest_first() {
         made("running", ActionState::Running, 0),
     ];
     let created = at("2026-01-01T00:00:00Z");
-    let decision = cron("c", "9e5b", created, &spec, &Default::default(), &history, created);
+    let decision = of_cron("c", created, &spec, &Default::default(), &history, created);
     assert_eq!(decision.delete, ["old", "cancelled", "mid"]);
 }
 
@@ -316,7 +384,7 @@ fn schedules_with_long_names_make_actions_of_different_names() {
     let created = at("2026-01-01T00:00:00Z");
     let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
     let made = |name: &str, now: &str| {
-        let made = cron(name, "9e5b", created, &hourly, &Default::default(), &[], at(now)).make;
+        let made = of_cron(name, created, &hourly, &Default::default(), &[], at(now)).make;
         made.expect("it is due")
     };
     let long = "update-of-all-operators-of-the-team-that-runs-the-databases";

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::history::reported;
 use super::invariants::violations;
 use super::requests::{Request, TENANT};
+use super::schedule::WINDOW_MINUTES;
 use super::{ACTIONS, ActionsResult, CLEAN, play};
 use crate::broken::scenario;
 use crate::record::{INSTALLED, Write};
@@ -242,14 +243,21 @@ const ORDER: &[(&str, Mutation)] = &[
         let at = place(it, is_scheduled);
         repeat(it, at);
     }),
+    ("is made while the window is closed", |it| {
+        let at = place(it, is_scheduled);
+        it.writes[at].sent["metadata"]["name"] = json!(format!("clean-{WINDOW_MINUTES}"));
+    }),
     ("nothing was made at", |it| {
         let at = place(it, is_scheduled);
         it.writes.remove(at);
     }),
     ("counts as missed", |it| {
         let is_status = |it: &Write| it.path.starts_with(CLEAN) && it.path.ends_with("/status");
-        let at =
-            place(it, |it| is_status(it) && it.reported["status"]["lastScheduleTime"].is_string());
+        let is_acted_on = |status: &Value| {
+            let time = &status["lastScheduleTime"];
+            time.is_string() && status["missed"]["lastTime"] != *time
+        };
+        let at = place(it, |it| is_status(it) && is_acted_on(&it.reported["status"]));
         let status = &mut it.writes[at].reported["status"];
         let time = status["lastScheduleTime"].clone();
         status["missed"] = json!({ "count": 1, "firstTime": time, "lastTime": time });

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::requests::{ADMINISTRATOR, Request, TENANT, requester};
-use super::{ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, is_ended, is_seen};
+use super::schedule::{WINDOW_MINUTES, WINDOW_PERIOD};
+use super::{ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, WINDOWS, is_ended, is_seen};
 use crate::processes::Processes;
 use crate::record::{ADD_ONS, INSTALLED};
 use crate::scenario::{Action as Incident, Scenario};
@@ -346,10 +347,22 @@ fn objects() -> Vec<(String, Value)> {
         json!({ "on": { "kind": "Object", "object": object } }),
         answer(),
     );
-    let clean = json!({ "schedule": "* * * * *", "concurrencyPolicy": "Forbid" });
+    let clean = json!({
+        "schedule": "* * * * *", "concurrencyPolicy": "Forbid", "maintenanceWindow": "often",
+    });
     let clean = generator("CronAction", "clean", clean, answer());
     let install = json!({ "actionClass": "operator-install", "package": "tide" });
     let again = generator("RetryAction", "again", json!({ "backoffLimit": 2 }), install);
+    let times = json!({
+        "schedule": format!("*/{WINDOW_PERIOD} * * * *"),
+        "duration": format!("{WINDOW_MINUTES}m"),
+    });
+    let window = json!({
+        "apiVersion": "olm.io/v1",
+        "kind": "MaintenanceWindow",
+        "metadata": { "name": "often" },
+        "spec": { "windows": [times] },
+    });
     let in_namespace = |plural: &str| format!("{ADD_ONS}/namespaces/default/{plural}");
     vec![
         (format!("{ADD_ONS}/catalogs"), catalog),
@@ -359,6 +372,7 @@ fn objects() -> Vec<(String, Value)> {
             policy("ledger", &json!({ "packages": ["ledger"], "requiresApproval": true })),
         ),
         (CONFIG_MAPS.to_owned(), config_map),
+        (WINDOWS.to_owned(), window),
         (in_namespace("eventactions"), follow),
         (in_namespace("cronactions"), clean),
         (in_namespace("retryactions"), again),

@@ -8,12 +8,21 @@ use serde_json::{Value, json};
 use super::{ACTIONS, CLEAN};
 use crate::record::Write;
 
+/// How many minutes after each opening the MaintenanceWindow of the CronAction opens again.
+pub(super) const WINDOW_PERIOD: i64 = 4;
+/// How many minutes it is open.
+pub(super) const WINDOW_MINUTES: i64 = 2;
+
 /// The number of missed times from which on they are not counted.
 const COUNTED_MAX: i64 = 100;
 
-/// Returns the times of the CronAction that runs every minute for which it made two Actions, or none without a word.
+/// Returns the times of the CronAction that runs every minute for which it made two Actions, one while its window was
+/// closed, or none without a word.
 pub(super) fn unexplained(done: &[&Write]) -> Vec<String> {
-    let mut found = Vec::new();
+    let made_ones = done.iter().filter_map(|it| made(it));
+    let closed = made_ones.filter(|it| is_closed(it));
+    let mut found: Vec<String> =
+        closed.map(|name| format!("{name} is made while the window is closed")).collect();
     let status = format!("{CLEAN}/status");
     let mut before: Option<&Write> = None;
     let mut is_set_back = false;
@@ -44,6 +53,12 @@ fn made(write: &Write) -> Option<&str> {
     let name = write.sent["metadata"]["name"].as_str()?;
     let is_made = write.path == ACTIONS && write.method == "POST" && name.starts_with("clean-");
     is_made.then_some(name)
+}
+
+/// Returns whether an Action is one of a minute at which the window is closed.
+fn is_closed(name: &str) -> bool {
+    let minute = name.strip_prefix("clean-").and_then(|it| it.parse::<i64>().ok());
+    minute.is_some_and(|it| it % WINDOW_PERIOD >= WINDOW_MINUTES)
 }
 
 /// Returns what a status does not say of the times that passed since the one before; `None` if nothing.

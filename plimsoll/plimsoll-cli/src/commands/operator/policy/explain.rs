@@ -99,6 +99,7 @@ fn of_class(
         plan: None,
         planned: &[],
         digest: None,
+        windows: &policies.windows,
         now: Timestamp::UNIX_EPOCH,
     };
     let about = policies.files.policies.iter().filter(|it| is_about(&it.spec, &request));

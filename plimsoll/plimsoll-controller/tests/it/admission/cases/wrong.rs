@@ -337,6 +337,12 @@ pub(crate) const WRONG: &[Wrong] = &[
         "spec.preconditions.withinMaintenanceWindow.schedule",
     ),
     (
+        "a window with a name and times of its own",
+        "actions",
+        r#"{"actionClass": "plain", "preconditions": {"withinMaintenanceWindow": {"name": "nights", "duration": "1h"}}}"#,
+        "give either name, or schedule and duration",
+    ),
+    (
         "an expression that is none",
         "actions",
         r#"{"actionClass": "plain", "preconditions": {"expressions": [{"expression": "plan.changes.size("}]}}"#,

@@ -9,6 +9,7 @@ use crate::actions::attributes::NamedClass;
 use crate::actions::files::{ActionFiles, built_in_classes};
 use crate::actions::policy::{PolicyRequest, judge};
 use crate::actions::tests::{CURATED, POLICIES, at};
+use crate::actions::windows::MaintenanceWindows;
 use crate::loadout::LoadoutFile;
 
 const EXAMPLE: &str = include_str!("../../../../../../examples/self-service/policies.yaml");
@@ -213,6 +214,7 @@ fn a_compiled_policy_decides_as_the_controller_does() {
                     plan: None,
                     planned: &[],
                     digest: None,
+                    windows: &MaintenanceWindows::default(),
                     now: at("2026-01-01T00:00:00Z"),
                 },
                 &files.policies,
