@@ -15,6 +15,7 @@ const ACTION_APPROVAL: &str = include_str!("../policies/approval.yaml");
 const ACTION_ATTRIBUTES: &str = include_str!("../policies/attributes.yaml");
 const ACTION_STATUS: &str = include_str!("../policies/status.yaml");
 const ACTION_CLASSES: &str = include_str!("../policies/classes.yaml");
+const ACTION_TRIGGERS: &str = include_str!("../policies/triggers.yaml");
 
 static OPERATOR_POLICIES: LazyLock<Vec<Value>> =
     LazyLock::new(|| [OPERATOR_DELETION, RESOLVER_SERVICE].into_iter().flat_map(parse).collect());
@@ -26,6 +27,7 @@ static ACTION_POLICIES: LazyLock<Vec<Value>> = LazyLock::new(|| {
         ACTION_ATTRIBUTES,
         ACTION_STATUS,
         ACTION_CLASSES,
+        ACTION_TRIGGERS,
     ];
     texts.into_iter().flat_map(parse).collect()
 });
@@ -68,8 +70,8 @@ pub fn operator_policies() -> Vec<Value> {
 }
 
 /// Returns the policies of Actions that validate, with their bindings: in whose name they are requested,
-/// what of them can be changed, who approves them, what fits their class, what a status says, and who names
-/// a class.
+/// what of them can be changed, who approves them, what fits their class, what a status says, who names a
+/// class, and who says what led to an Action.
 pub fn action_policies() -> Vec<Value> {
     ACTION_POLICIES.iter().filter(|it| !is_mutating(it)).cloned().collect()
 }
@@ -114,7 +116,7 @@ mod tests {
         };
         let [policy, binding, mutating, mutating_binding] = KINDS;
         check(operator_policies(), [policy, binding], 3);
-        check(action_policies(), [policy, binding], 7);
+        check(action_policies(), [policy, binding], 8);
         check(requester_policies(), [mutating, mutating_binding], 1);
     }
 

@@ -344,6 +344,12 @@ reasons! {
     ActionAlreadyActive,
     /// The clock went back behind the time of a schedule that was acted on last.
     ClockSetBack,
+    /// The filter of an EventAction could not be evaluated for a change, so it made no Action.
+    FilterFailed,
+    /// An EventAction made no Action for a change that its own Actions have led to.
+    EventActionCircle,
+    /// An EventAction made no Action for a change, since it has made as many as it may.
+    RateLimited,
 }
 
 impl fmt::Display for Reason {

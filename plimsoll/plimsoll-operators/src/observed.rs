@@ -36,6 +36,10 @@ pub struct ObservedOperator {
     pub change_set: Option<String>,
     /// The uid of the Action that created it; `None` if no Action did.
     pub created_by: Option<String>,
+    /// The annotation [`action::TRIGGERED_BY_ANNOTATION`]; `None` without one.
+    pub triggered_by: Option<String>,
+    /// The annotation [`action::TRIGGERED_GENERATION_ANNOTATION`]; `None` without one.
+    pub triggered_generation: Option<String>,
     /// The requested spec.
     pub spec: OperatorSpec,
     /// The reported status.
@@ -55,6 +59,8 @@ impl ObservedOperator {
             is_deleting: metadata["deletionTimestamp"].is_string(),
             change_set: annotation(CHANGE_SET_ANNOTATION),
             created_by: annotation(action::CREATED_BY_ANNOTATION),
+            triggered_by: annotation(action::TRIGGERED_BY_ANNOTATION),
+            triggered_generation: annotation(action::TRIGGERED_GENERATION_ANNOTATION),
             spec: read_usable(&object["spec"]),
             status: read_usable(&object["status"]),
         }

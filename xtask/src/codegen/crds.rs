@@ -272,10 +272,7 @@ fn apply(schema: &mut Map<String, Value>, marker: &Marker) -> Result<()> {
             let rule = json!(marker.arguments()?);
             return push(schema, "x-kubernetes-validations", rule);
         }
-        "kubebuilder:validation:Enum" => {
-            let values: Vec<&str> = value.split(';').map(|it| it.trim_matches('"')).collect();
-            ("enum", json!(values))
-        }
+        "kubebuilder:validation:Enum" => ("enum", json!(listed(value))),
         "kubebuilder:validation:Format" => ("format", json!(value)),
         "kubebuilder:validation:Pattern" => ("pattern", json!(value.trim_matches('`'))),
         "kubebuilder:default" => ("default", json!(number()?)),
@@ -291,10 +288,20 @@ fn apply(schema: &mut Map<String, Value>, marker: &Marker) -> Result<()> {
             items["maxLength"] = json!(number()?);
             return Ok(());
         }
+        "kubebuilder:validation:items:Enum" => {
+            let items = schema.get_mut("items").context("it is not a list")?;
+            items["enum"] = json!(listed(value));
+            return Ok(());
+        }
         _ => bail!("the marker `{name}` is not known"),
     };
     schema.insert(key.to_owned(), value);
     Ok(())
+}
+
+/// Returns the values that a marker lists.
+fn listed(values: &str) -> Vec<&str> {
+    values.split(';').map(|it| it.trim_matches('"')).collect()
 }
 
 fn push(schema: &mut Map<String, Value>, key: &str, value: Value) -> Result<()> {

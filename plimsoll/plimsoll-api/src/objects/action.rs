@@ -113,8 +113,8 @@ pub struct CronAction {
 /// Actions when something changes.
 // +kubebuilder:resource:path=eventactions,scope=Namespaced,
 //  shortName=eventoperatoraction;eventoperatoractions
-// +kubebuilder:printcolumn:name=On,type=string,
-//  JSONPath=`.spec.on.kind`,description="Kind whose changes make Actions"
+// +kubebuilder:printcolumn:name=Trigger,type=string,
+//  JSONPath=`.spec.trigger.kind`,description="Kind whose changes make Actions"
 // +kubebuilder:printcolumn:name=Suspend,type=boolean,
 //  JSONPath=`.spec.suspend`,description="Whether none are made"
 // +kubebuilder:printcolumn:name=Last Event,type=date,

@@ -16,8 +16,8 @@ use crate::config::MetaCondition;
 pub use self::change::{ChangeOperation, ChangeState, PlannedChange};
 pub use self::generators::{
     ConcurrencyPolicy, CronActionSpec, CronActionStatus, EventActionSpec, EventActionStatus,
-    EventSource, EventSourceKind, MissedTimes, ObservedContent, RetryActionSpec, RetryActionStatus,
-    SelectedObjects,
+    EventSourceKind, EventTrigger, EventType, MissedTimes, ObservedContent, RateLimit,
+    RetryActionSpec, RetryActionStatus, SelectedObjects,
 };
 pub use self::part::{ActionPartSpec, PartContent, PartReference};
 pub use self::status::{
@@ -36,6 +36,12 @@ pub const CREATED_BY_ANNOTATION: &str = "olm.io/created-by-action";
 /// Annotation of an Operator or the ClusterVersion: the change of an Action that was written to it last, as the uid
 /// of the Action and the position of the change in its plan, such as `UID/0`.
 pub const CHANGED_BY_ANNOTATION: &str = "olm.io/changed-by-action";
+/// Annotation of an Action: the EventActions that led to it, each as `NAMESPACE/NAME`, in order and separated by
+/// commas. Of an Operator or the ClusterVersion: those that led to the Action that wrote it last.
+pub const TRIGGERED_BY_ANNOTATION: &str = "olm.io/triggered-by";
+/// Annotation of an Operator or the ClusterVersion: the generation for which [`TRIGGERED_BY_ANNOTATION`] was written.
+/// Another one was written by another client.
+pub const TRIGGERED_GENERATION_ANNOTATION: &str = "olm.io/triggered-generation";
 /// Label of an Action: name of the RetryAction, CronAction or EventAction that made it.
 pub const OWNER_LABEL: &str = "olm.io/action-owner";
 

@@ -54,6 +54,8 @@ pub struct AdmissionRequest {
     pub action: ActionSpec,
     /// The schedule of a CronAction and its time zone; `None` for other kinds.
     pub schedule: Option<(String, String)>,
+    /// The filter of an EventAction; empty for other kinds, or if it has none.
+    pub filter: String,
     /// Whether the request is a dry run, so that nothing is stored.
     pub dry_run: bool,
     /// Whether the class is guarded. Other requests are only checked against their class.

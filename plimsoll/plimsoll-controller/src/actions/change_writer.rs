@@ -10,6 +10,7 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::action::{
     CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange,
+    TRIGGERED_BY_ANNOTATION, TRIGGERED_GENERATION_ANNOTATION,
 };
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
@@ -24,6 +25,8 @@ use crate::listing_watch::WatchedObject;
 use crate::resources::api_resource;
 use crate::write::{Writer, chain};
 
+/// The generation of an object that is created.
+const FIRST_GENERATION: i64 = 1;
 /// The maximum number of attempts to write an object while other clients change it.
 const CONFLICTS_MAX: usize = 5;
 
@@ -60,10 +63,10 @@ impl ChangeWriter {
         let change = &action.status.plan[at];
         let written = match change.operation {
             ChangeOperation::Create => self.create_operator(action, change).await,
-            ChangeOperation::Update => self.update(&action.uid, at, change).await,
+            ChangeOperation::Update => self.update(action, at, change).await,
             ChangeOperation::Delete => self.delete_operator(change).await,
             ChangeOperation::UpdateRelease | ChangeOperation::EnableCapability => {
-                self.change_release(&action.uid, at, change).await
+                self.change_release(action, at, change).await
             }
             ChangeOperation::Await => Ok(WriteOutcome::Done),
         };
@@ -95,7 +98,7 @@ impl ChangeWriter {
         change: &PlannedChange,
     ) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
-        let manifest = created(&action.uid, change);
+        let manifest = created(action, change);
         if self.writer.create_new("", &self.resource, &manifest).await? {
             return Ok(WriteOutcome::Done);
         }
@@ -175,11 +178,12 @@ impl ChangeWriter {
 
     async fn update(
         &self,
-        action: &str,
+        action: &ActionObject,
         at: usize,
         change: &PlannedChange,
     ) -> Result<WriteOutcome, kube::Error> {
-        let name = &change.operator;
+        let (name, chain) = (&change.operator, &action.triggered_by);
+        let action = action.uid.as_str();
         for _ in 0..CONFLICTS_MAX {
             let there = self.read(name).await?;
             let found = there.as_ref().map(|(object, it)| FoundObject::operator(object, it));
@@ -197,6 +201,7 @@ impl ChangeWriter {
                 return Ok(WriteOutcome::Done);
             }
             let operations = update(&object, change, &mark(action, at));
+            let operations = with_chain(&object, operations, chain);
             match self.writer.patch_guarded("", &self.resource, name, operations).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 written => return written.map(|()| WriteOutcome::Done),
@@ -207,11 +212,12 @@ impl ChangeWriter {
 
     async fn change_release(
         &self,
-        action: &str,
+        action: &ActionObject,
         at: usize,
         change: &PlannedChange,
     ) -> Result<WriteOutcome, kube::Error> {
         let resource = api_resource(CLUSTER_VERSION);
+        let (action, chain) = (action.uid.as_str(), &action.triggered_by);
         for _ in 0..CONFLICTS_MAX {
             let there = self.read_cluster_version().await?;
             let found = there.as_ref().map(|(object, it)| FoundObject::release(object, it));
@@ -228,6 +234,7 @@ impl ChangeWriter {
                 return Ok(WriteOutcome::Done);
             };
             let operations = change_of_release(&object, change, &mark(action, at));
+            let operations = with_chain(&object, operations, chain);
             match self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 written => return written.map(|()| WriteOutcome::Done),
@@ -243,6 +250,7 @@ impl ChangeWriter {
         action: &str,
         at: usize,
         change: &PlannedChange,
+        chain: &str,
     ) -> Result<(), kube::Error> {
         let Some((object, there)) = self.read_cluster_version().await? else { return Ok(()) };
         let is_marked = FoundObject::release(&object, &there).is_marked(action, at);
@@ -250,7 +258,7 @@ impl ChangeWriter {
             return Ok(());
         }
         let resource = api_resource(CLUSTER_VERSION);
-        let operations = withdrawal(&object);
+        let operations = with_chain(&object, withdrawal(&object), chain);
         self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await
     }
 
@@ -313,12 +321,17 @@ fn is_as_requested(change: &PlannedChange, there: &ObservedOperator) -> bool {
 }
 
 /// Returns the Operator that a change creates.
-fn created(action: &str, change: &PlannedChange) -> Value {
+fn created(action: &ActionObject, change: &PlannedChange) -> Value {
     let mut manifest = change.manifest.clone().unwrap_or_default();
     // The name that policies were evaluated for is the one that is created, whatever the manifest
     // in the status says.
     manifest["metadata"]["name"] = change.operator.as_str().into();
-    manifest["metadata"]["annotations"][CREATED_BY_ANNOTATION] = action.into();
+    let annotations = &mut manifest["metadata"]["annotations"];
+    annotations[CREATED_BY_ANNOTATION] = action.uid.as_str().into();
+    if !action.triggered_by.is_empty() {
+        annotations[TRIGGERED_BY_ANNOTATION] = action.triggered_by.as_str().into();
+        annotations[TRIGGERED_GENERATION_ANNOTATION] = FIRST_GENERATION.to_string().into();
+    }
     if !change.change_set.is_empty() {
         let set = change.change_set.as_str().into();
         manifest["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set;
@@ -336,6 +349,37 @@ fn annotate(object: &Value, annotations: &[(&str, &str)]) -> Vec<PatchOperation>
         .iter()
         .map(|(name, value)| add(&["metadata", "annotations", name], (*value).into()));
     operations.extend(set);
+    operations
+}
+
+/// Returns a patch of an object that also leaves the chain of its Action there, with the generation that the patch leads
+/// to; without a chain, the one that an earlier Action has left goes.
+fn with_chain(
+    object: &Value,
+    mut operations: Vec<PatchOperation>,
+    chain: &str,
+) -> Vec<PatchOperation> {
+    let mut after = object.clone();
+    if json_patch::patch(&mut after, &operations).is_err() {
+        // The API server refuses it as well.
+        return operations;
+    }
+    if chain.is_empty() {
+        let names = [TRIGGERED_BY_ANNOTATION, TRIGGERED_GENERATION_ANNOTATION];
+        let left = names.iter().filter(|it| after["metadata"]["annotations"][**it].is_string());
+        operations.extend(left.map(|name| {
+            let path = path(&["metadata", "annotations", name]);
+            PatchOperation::Remove(RemoveOperation { path })
+        }));
+        return operations;
+    }
+    let before = object["metadata"]["generation"].as_i64().unwrap_or_default();
+    let generation = before + i64::from(after["spec"] != object["spec"]);
+    let annotations = [
+        (TRIGGERED_BY_ANNOTATION, chain),
+        (TRIGGERED_GENERATION_ANNOTATION, &generation.to_string()),
+    ];
+    operations.extend(annotate(&after, &annotations));
     operations
 }
 

@@ -4,6 +4,7 @@
 
 mod announce;
 mod collect;
+mod contents;
 mod decide;
 mod execute;
 mod finalize;
@@ -25,6 +26,7 @@ use plimsoll_api::{
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
+use plimsoll_operators::actions::triggers::ObjectContent;
 use plimsoll_operators::observed::ObservedOperator;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -94,10 +96,10 @@ pub(super) struct ControlLoop {
     policies: Arc<Vec<NamedPolicy>>,
     window_states: WindowStates,
     operators: BTreeMap<String, ObservedOperator>,
-    catalogs: BTreeMap<String, String>,
-    /// The version of the release that was completed last; empty if none was, `None` before the
-    /// ClusterVersion has been observed.
-    release: Option<String>,
+    /// The contents of the Catalogs that have been read.
+    catalogs: BTreeMap<String, ObjectContent>,
+    /// The content of the ClusterVersion, if there is one; `None` before it has been observed.
+    cluster_version: Option<BTreeMap<String, ObjectContent>>,
     /// The kinds whose objects have all been listed.
     listed: BTreeSet<&'static str>,
     /// The Actions whose status could not be written: the API server still has an earlier one.
@@ -192,7 +194,7 @@ impl ControlLoop {
             window_states: WindowStates::default(),
             operators: BTreeMap::new(),
             catalogs: BTreeMap::new(),
-            release: None,
+            cluster_version: None,
             listed: BTreeSet::new(),
             unsaved: BTreeSet::new(),
             refusals: BTreeMap::new(),

@@ -9,14 +9,16 @@ use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
     EventActionSpec, EventActionStatus, EventSourceKind, MissedTimes, OWNER_LABEL, RetryActionSpec,
-    RetryActionStatus,
+    RetryActionStatus, TRIGGERED_BY_ANNOTATION,
 };
 use plimsoll_api::{
     ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR, RETRY_ACTION,
 };
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::retry::{Attempt, RetryObject};
-use plimsoll_operators::actions::triggers::{self, CronObject, MadeAction};
+use plimsoll_operators::actions::triggers::{
+    self, CronObject, EventObject, MadeAction, ObjectContent, Observations,
+};
 use plimsoll_operators::actions::windows::MaintenanceWindows;
 use plimsoll_operators::actions::{name_after_collisions, owner_label};
 use serde::Deserialize as _;
@@ -37,7 +39,7 @@ const REQUESTER_MISSING: &str =
 enum Content {
     Retry(RetryActionSpec, RetryActionStatus),
     Cron(CronActionSpec, CronActionStatus),
-    Event(EventActionSpec, EventActionStatus),
+    Event(Box<EventActionSpec>, EventActionStatus),
 }
 
 /// An object that generates Actions.
@@ -56,16 +58,6 @@ pub(super) struct ActionGenerator {
     is_deleted: bool,
     finalizers: Vec<String>,
     content: Content,
-}
-
-/// The state in which EventActions look for changes: the content of each object, by name. A field
-/// is `None` if the state is not known.
-pub(super) struct EventContent<'a> {
-    pub(super) catalogs: Option<&'a BTreeMap<String, String>>,
-    pub(super) operators: Option<BTreeMap<String, String>>,
-    pub(super) release: Option<BTreeMap<String, String>>,
-    /// The content of the selected objects, or the reason why that of any kind is not known.
-    pub(super) selected: Option<Result<&'a BTreeMap<String, String>, String>>,
 }
 
 /// The decision about an object that generates Actions.
@@ -95,12 +87,12 @@ impl ActionGenerator {
         let content = match kind {
             RETRY_ACTION => read(object).map(|(spec, status)| Content::Retry(spec, status)),
             CRON_ACTION => read(object).map(|(spec, status)| Content::Cron(spec, status)),
-            _ => read(object).map(|(spec, status)| Content::Event(spec, status)),
+            _ => read(object).map(|(spec, status)| Content::Event(Box::new(spec), status)),
         };
         let (namespace, content) = (text(&metadata["namespace"]), content?);
         let selection = match &content {
             Content::Event(spec, _) => spec
-                .on
+                .trigger
                 .object
                 .clone()
                 .map(|objects| Selection { namespace: namespace.clone(), objects }),
@@ -131,14 +123,45 @@ impl ActionGenerator {
 
     /// Returns whether it is an EventAction for changes of a kind.
     pub(super) fn looks_for(&self, kind: EventSourceKind) -> bool {
-        matches!(&self.content, Content::Event(spec, _) if spec.on.kind == kind)
+        matches!(&self.content, Content::Event(spec, _) if spec.trigger.kind == kind)
+    }
+
+    /// Returns the kind whose changes make its Actions; `None` if it is no EventAction.
+    pub(super) fn source(&self) -> Option<EventSourceKind> {
+        match &self.content {
+            Content::Event(spec, _) => Some(spec.trigger.kind),
+            Content::Retry(..) | Content::Cron(..) => None,
+        }
+    }
+
+    /// Returns the names of the objects that have to be read before a decision.
+    pub(super) fn needed(
+        &self,
+        contents: &Result<&BTreeMap<String, ObjectContent>, String>,
+        now: Timestamp,
+    ) -> Vec<String> {
+        match &self.content {
+            Content::Event(spec, status) if self.requester().is_some() && !self.is_deleted => {
+                self.event_object(spec, status).needed(contents, now)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn event_object<'a>(
+        &'a self,
+        spec: &'a EventActionSpec,
+        status: &'a EventActionStatus,
+    ) -> EventObject<'a> {
+        let ActionGenerator { namespace, name, uid, .. } = self;
+        EventObject { namespace, name, uid, spec, status }
     }
 
     /// Returns the kind of which an EventAction observes all objects; `None` if it selects objects,
     /// or is no EventAction.
     pub(super) fn followed(&self) -> Option<ApiKind> {
         let Content::Event(spec, _) = &self.content else { return None };
-        match spec.on.kind {
+        match spec.trigger.kind {
             EventSourceKind::Catalog => Some(CATALOG),
             EventSourceKind::Operator => Some(OPERATOR),
             EventSourceKind::ClusterVersion => Some(CLUSTER_VERSION),
@@ -146,12 +169,12 @@ impl ActionGenerator {
         }
     }
 
-    /// Decides what to do, based on the Actions that were generated so far. `is_gone` tells that
-    /// the Action to look for does not exist any more.
+    /// Decides what to do, based on the Actions that were generated so far and, of an EventAction, on what is known
+    /// of the objects that it observes. `is_gone` tells that the Action to look for does not exist any more.
     pub(super) fn decide(
         &self,
         generated: &[&ActionObject],
-        content: &EventContent<'_>,
+        observations: Option<&Observations<'_>>,
         windows: &MaintenanceWindows,
         is_gone: bool,
         now: Timestamp,
@@ -180,16 +203,9 @@ impl ActionGenerator {
                 }
             }
             Content::Event(spec, status) => {
-                let content = match spec.on.kind {
-                    _ if matches!(content.selected, Some(Err(_))) => content.selected.clone(),
-                    EventSourceKind::Catalog => content.catalogs.map(Ok),
-                    EventSourceKind::Operator => content.operators.as_ref().map(Ok),
-                    EventSourceKind::ClusterVersion => content.release.as_ref().map(Ok),
-                    EventSourceKind::Object => content.selected.clone(),
-                };
-                let Some(content) = content else { return GeneratorDecision::default() };
-                let (name, uid, made) = (&self.name, &self.uid, listed(generated));
-                let decision = triggers::event(name, uid, spec, status, content, &made, now);
+                let Some(observations) = observations else { return GeneratorDecision::default() };
+                let made = listed(generated);
+                let decision = self.event_object(spec, status).decide(observations, &made, now);
                 GeneratorDecision {
                     create: decision.make,
                     delete: decision.delete,
@@ -238,7 +254,7 @@ impl ActionGenerator {
         let (template, requester) = self.template();
         let mut spec = json!(template);
         spec["requester"] = json!(requester);
-        json!({
+        let mut action = json!({
             "apiVersion": ACTION.api_version(),
             "kind": ACTION.kind,
             "metadata": {
@@ -255,7 +271,14 @@ impl ActionGenerator {
                 }],
             },
             "spec": spec,
-        })
+        });
+        if let Content::Event(_, status) = &self.content
+            && !status.pending_chain.is_empty()
+        {
+            let chain = status.pending_chain.join(",");
+            action["metadata"]["annotations"] = json!({ TRIGGERED_BY_ANNOTATION: chain });
+        }
+        action
     }
 
     /// Returns whether an Action is one that it has generated: other clients may take the names.
@@ -321,12 +344,22 @@ impl ActionGenerator {
         }
     }
 
-    /// Returns the times of its schedule for which no Action was made according to another status; `None` if
-    /// they are those of the present one.
-    pub(super) fn newly_missed(&self, status: &Value) -> Option<MissedTimes> {
-        let Content::Cron(_, before) = &self.content else { return None };
-        let after = CronActionStatus::deserialize(status).ok()?;
-        after.missed.filter(|it| before.missed.as_ref() != Some(it))
+    /// Returns the times of its schedule, or of changes, for which no Action was made according to another status,
+    /// but those that the present one has.
+    pub(super) fn newly_missed(&self, status: &Value) -> Vec<MissedTimes> {
+        let (before, after) = match &self.content {
+            Content::Retry(..) => return Vec::new(),
+            Content::Cron(_, before) => {
+                let after = CronActionStatus::deserialize(status).unwrap_or_default();
+                (before.missed.clone().into_iter().collect(), after.missed.into_iter().collect())
+            }
+            Content::Event(_, before) => {
+                let after = EventActionStatus::deserialize(status).unwrap_or_default();
+                (before.skipped.clone(), after.skipped)
+            }
+        };
+        let (before, after): (Vec<MissedTimes>, Vec<MissedTimes>) = (before, after);
+        after.into_iter().filter(|it| !before.contains(it)).collect()
     }
 
     fn collisions(&self) -> Option<u32> {
@@ -424,9 +457,13 @@ mod tests {
     }
 
     fn decided(retry: &ActionGenerator, attempts: &[&ActionObject]) -> GeneratorDecision {
-        let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
-        let now = "2026-01-02T03:00:00Z".parse().unwrap();
-        retry.decide(attempts, &none, &MaintenanceWindows::default(), false, now)
+        retry.decide(
+            attempts,
+            None,
+            &MaintenanceWindows::default(),
+            false,
+            "2026-01-02T03:00:00Z".parse().unwrap(),
+        )
     }
 
     #[test]
@@ -493,24 +530,23 @@ mod tests {
 
     #[test]
     fn nothing_is_made_without_a_requester() {
-        let catalogs = BTreeMap::new();
-        let catalogs = Some(&catalogs);
-        let known = EventContent { catalogs, operators: None, release: None, selected: None };
+        let (catalogs, objects) = (BTreeMap::new(), BTreeMap::new());
+        let known = Observations { contents: Ok(&catalogs), objects: &objects };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
         for (kind, is_message) in [(RETRY_ACTION, false), (CRON_ACTION, true), (EVENT_ACTION, true)]
         {
             let template = json!({ "actionClass": "resolution" });
-            let on = json!({ "kind": "Catalog" });
+            let trigger = json!({ "kind": "Catalog" });
             let mut object = json!({
                 "metadata": { "name": "a", "namespace": "default", "uid": "1" },
-                "spec": { "schedule": "* * * * *", "template": template, "on": on },
+                "spec": { "schedule": "* * * * *", "template": template, "trigger": trigger },
                 "status": { "pending": "a-1", "succeeded": 0, "failed": 0 },
             });
             let decided = |object: &Value| {
                 let generator = ActionGenerator::read(kind, object).expect("it can be read");
                 let made = serde_json::from_value(generator.action("a-1")).expect("an Action");
                 (
-                    generator.decide(&[], &known, &MaintenanceWindows::default(), false, now),
+                    generator.decide(&[], Some(&known), &MaintenanceWindows::default(), false, now),
                     generator.has_made(&made),
                 )
             };
@@ -530,13 +566,12 @@ mod tests {
 
     #[test]
     fn an_action_that_is_refused_stays_due_and_the_status_says_why() {
-        let catalogs = BTreeMap::new();
-        let catalogs = Some(&catalogs);
-        let known = EventContent { catalogs, operators: None, release: None, selected: None };
+        let (catalogs, objects) = (BTreeMap::new(), BTreeMap::new());
+        let known = Observations { contents: Ok(&catalogs), objects: &objects };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
         let refused = |generator: &ActionGenerator| {
             let decision =
-                generator.decide(&[], &known, &MaintenanceWindows::default(), false, now);
+                generator.decide(&[], Some(&known), &MaintenanceWindows::default(), false, now);
             assert!(decision.create.is_some(), "it is due");
             generator.after_refusal(&decision, "no quota", now)
         };
@@ -547,7 +582,7 @@ mod tests {
             let object = json!({
                 "metadata": { "name": "follow", "namespace": "default", "uid": "1" },
                 "spec": {
-                    "on": { "kind": "Catalog" }, "template": { "actionClass": "resolution" },
+                    "trigger": { "kind": "Catalog" }, "template": { "actionClass": "resolution" },
                     "requester": { "username": "alice" },
                 },
                 "status": status,
@@ -568,17 +603,16 @@ mod tests {
 
     #[test]
     fn missed_times_are_announced_once_and_with_the_action_that_is_made() {
-        let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
         let decided = |cron: &ActionGenerator, now: &str| {
             let decision = cron.decide(
                 &[],
-                &none,
+                None,
                 &MaintenanceWindows::default(),
                 false,
                 now.parse().expect("a time"),
             );
             let status = decision.status.clone().unwrap_or_default();
-            let missed = cron.newly_missed(&status).map(|it| (it.reason, it.count));
+            let missed = cron.newly_missed(&status).pop().map(|it| (it.reason, it.count));
             (decision, missed)
         };
         let cron = nightly(&json!({ "lastScheduleTime": "2026-01-01T03:00:00Z" }));
@@ -588,6 +622,22 @@ mod tests {
         assert_eq!(refused.expect("it says so")["missed"], Value::Null, "none is made yet");
         let cron = nightly(&decision.status.expect("it is written"));
         assert_eq!(decided(&cron, "2026-01-05T04:00:00Z").1, None);
+    }
+
+    #[test]
+    fn an_action_has_the_event_actions_that_led_to_it() {
+        for (chain, expected) in [(&[][..], Value::Null), (&["a/x", "b/y"], json!("a/x,b/y"))] {
+            let object = json!({
+                "metadata": { "name": "follow", "namespace": "default", "uid": "1" },
+                "spec": {
+                    "trigger": { "kind": "Catalog" }, "template": { "actionClass": "resolution" },
+                },
+                "status": { "pending": "a-1", "pendingChain": chain },
+            });
+            let follow = ActionGenerator::read(EVENT_ACTION, &object).expect("it can be read");
+            let action = follow.action("a-1");
+            assert_eq!(action["metadata"]["annotations"][TRIGGERED_BY_ANNOTATION], expected);
+        }
     }
 
     #[test]
@@ -628,10 +678,9 @@ mod tests {
         assert_eq!(names[0], "nightly-1");
         assert!(names[1] != names[0] && names[1] != names[2] && names[0] != names[2], "{names:?}");
         let cron = nightly(&status);
-        let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
         let decided = cron
-            .decide(&[], &none, &MaintenanceWindows::default(), false, now)
+            .decide(&[], None, &MaintenanceWindows::default(), false, now)
             .status
             .expect("it was due");
         assert_eq!(decided["collisionCount"], 3, "{decided}");

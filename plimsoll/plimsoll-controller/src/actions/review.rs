@@ -12,6 +12,7 @@ use plimsoll_operators::actions::lifecycle::ActionDecision;
 use plimsoll_operators::actions::policy::{NamedPolicy, PolicyVerdict};
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::schedule::Schedule;
+use plimsoll_operators::actions::triggers::filter_problem;
 use plimsoll_operators::actions::windows::MaintenanceWindows;
 use tokio::sync::watch;
 
@@ -134,6 +135,7 @@ fn problems(request: &AdmissionRequest, class: &NamedClass) -> Vec<String> {
             problems.push(format!("spec.timeZone: {why}"));
         }
     }
+    problems.extend(filter_problem(&request.filter));
     problems
 }
 
@@ -192,6 +194,18 @@ mod tests {
         check(cron, Some(("0 3 * * *", "Europe/Madrid")), "", &[]);
         check(cron, Some(("often", "Europe/Madrid")), "c", &["spec.template.", "spec.schedule: "]);
         check(cron, Some(("0 3 * * *", "Nowhere")), "", &["spec.timeZone: "]);
+    }
+
+    #[test]
+    fn a_filter_that_does_not_compile_is_a_problem() {
+        let class = NamedClass { name: "a".to_owned(), spec: ActionClassSpec::default() };
+        let found = |filter: &str| {
+            let filter = filter.to_owned();
+            problems(&AdmissionRequest { filter, ..AdmissionRequest::default() }, &class)
+        };
+        assert!(found("object.metadata.name == 'foo'").is_empty());
+        let message = found("nothing == 1").pop().expect("it is refused");
+        assert!(message.starts_with("spec.trigger.filter does not compile: ERROR"), "{message}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Watches of the objects that EventActions select. Only metadata is read.
+//! Watches of the objects that EventActions select. Only metadata is watched.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::core::{DynamicObject, GroupVersion, PartialObjectMeta};
 use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Client};
-use plimsoll_api::NamespacedName;
-use plimsoll_api::olm::action::SelectedObjects;
-use plimsoll_operators::actions::triggers::selector_problem;
+use plimsoll_api::olm::action::{SelectedObjects, TRIGGERED_BY_ANNOTATION};
+use plimsoll_api::{ACTION, ApiKind, CLUSTER_VERSION, NamespacedName, OPERATOR};
+use plimsoll_operators::actions::triggers::{ObjectContent, selector_problem};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use tokio::task::JoinSet;
@@ -37,7 +37,7 @@ pub(super) enum SelectionChange {
     /// The objects cannot be watched; the text says why.
     Unavailable(String),
     /// The content of the object with this name; `None` if it was deleted.
-    Object(String, Option<String>),
+    Object(String, Option<ObjectContent>),
     /// All objects have been listed.
     Listed,
 }
@@ -47,7 +47,7 @@ pub(super) struct SelectionWatch {
     _task: JoinSet<()>,
     served: Option<Box<Served>>,
     is_listed: bool,
-    content: BTreeMap<String, String>,
+    content: BTreeMap<String, ObjectContent>,
     problem: String,
 }
 
@@ -95,11 +95,16 @@ impl SelectionWatch {
 
     /// Returns the content of the objects by name, or the reason why it is not known; `None` if
     /// they have not been listed yet.
-    pub(super) fn content(&self) -> Option<Result<&BTreeMap<String, String>, String>> {
+    pub(super) fn content(&self) -> Option<Result<&BTreeMap<String, ObjectContent>, String>> {
         match self.is_listed {
             true => Some(Ok(&self.content)),
             false => (!self.problem.is_empty()).then(|| Err(self.problem.clone())),
         }
+    }
+
+    /// Returns the resource of the objects; `None` if the watch has not started yet.
+    pub(super) fn served(&self) -> Option<&Served> {
+        self.served.as_deref()
     }
 
     /// Returns the permission that a user needs to select the objects; `None` if the watch has not
@@ -182,22 +187,32 @@ async fn watch_served<T>(
     let config = Config::default().labels(&labels.collect::<Vec<String>>().join(","));
     let watched = ListingWatch::new(api, config);
     let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, _: u64| {
-        let content = object.map(|it| content(&it));
+        let content = object.map(|it| content(&it, &selection.objects));
         vec![observed(SelectionChange::Object(id.name, content))]
     };
     let listed = || observed(SelectionChange::Listed);
     relay.follow_unless_refused(watched, shown, listed, refused).await
 }
 
-/// Returns a text that changes whenever the object does: its generation, which a change of the
-/// status does not affect, or its resourceVersion if its kind has no generation. It includes the
-/// uid, since another object may have the same name later.
-fn content(object: &PartialObjectMeta<DynamicObject>) -> String {
+/// Returns the content of an object. Those alone have a chain that led to them which Actions write, or that are Actions:
+/// others could be given one by whoever may write them.
+fn content(object: &PartialObjectMeta<DynamicObject>, selected: &SelectedObjects) -> ObjectContent {
     let metadata = &object.metadata;
     let uid = metadata.uid.as_deref().unwrap_or_default();
-    match (metadata.generation, &metadata.resource_version) {
-        (Some(generation), _) => format!("{uid} generation {generation}"),
-        (None, revision) => format!("{uid} revision {}", revision.as_deref().unwrap_or_default()),
+    let revision = metadata.resource_version.as_deref().unwrap_or_default();
+    let annotations = metadata.annotations.as_ref();
+    let annotation = |name: &str| annotations.and_then(|it| it.get(name)).map(String::as_str);
+    let content = ObjectContent::of_object(uid, metadata.generation, revision);
+    let SelectedObjects { api_version, kind, .. } = selected;
+    let is_a = |it: ApiKind| it.api_version() == *api_version && it.kind == kind;
+    match () {
+        () if is_a(ACTION) => {
+            content.after_chain(annotation(TRIGGERED_BY_ANNOTATION).unwrap_or_default())
+        }
+        () if is_a(OPERATOR) || is_a(CLUSTER_VERSION) => {
+            content.after(annotation, metadata.generation)
+        }
+        () => content,
     }
 }
 

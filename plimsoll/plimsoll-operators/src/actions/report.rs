@@ -5,6 +5,7 @@ use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus,
     CONSTRAINT_SATISFIED, ChangeState, FailureDetails, PartContent, PlannedChange,
+    TRIGGERED_BY_ANNOTATION,
 };
 use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
 use serde::Deserialize as _;
@@ -38,6 +39,8 @@ pub struct ActionObject {
     /// The uid of the object that controls it, whatever its kind; empty if none does. That is the
     /// RetryAction, CronAction or EventAction that created it, if one did.
     pub owner: String,
+    /// The EventActions that led to it, as its annotation has them; empty for none.
+    pub triggered_by: String,
     /// The finalizers of the object.
     pub finalizers: Vec<String>,
     /// Whether it is being deleted.
@@ -73,6 +76,7 @@ impl ActionObject {
             revision: text(&metadata["resourceVersion"]),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             owner: owner.map(|it| text(&it["uid"])).unwrap_or_default(),
+            triggered_by: text(&metadata["annotations"][TRIGGERED_BY_ANNOTATION]),
             finalizers: Vec::deserialize(&metadata["finalizers"]).unwrap_or_default(),
             is_deleting: metadata["deletionTimestamp"].is_string(),
             spec: ActionSpec::deserialize(&object["spec"])

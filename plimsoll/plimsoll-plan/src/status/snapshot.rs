@@ -132,6 +132,9 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::MaintenanceWindowClosed,
     Reason::ActionAlreadyActive,
     Reason::ClockSetBack,
+    Reason::FilterFailed,
+    Reason::EventActionCircle,
+    Reason::RateLimited,
 ];
 
 #[test]

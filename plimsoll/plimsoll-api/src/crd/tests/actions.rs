@@ -8,9 +8,10 @@ use crate::olm::action::{
     ActionApproval, ActionClassSpec, ActionClassStatus, ActionDependency, ActionPartSpec,
     ActionPreconditions, ActionRequester, ActionSpec, ActionState, ActionStatus, ApprovalDecision,
     ChangeOperation, ChangeState, ConcurrencyPolicy, CronActionSpec, CronActionStatus,
-    EffectiveAttribute, EventActionSpec, EventActionStatus, EventSource, EventSourceKind,
-    FailureDetails, MissedTimes, ObservedContent, PartContent, PartReference, PlanExpression,
-    PlannedChange, PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
+    EffectiveAttribute, EventActionSpec, EventActionStatus, EventSourceKind, EventTrigger,
+    EventType, FailureDetails, MissedTimes, ObservedContent, PartContent, PartReference,
+    PlanExpression, PlannedChange, PolicyDecision, RateLimit, RetryActionSpec, RetryActionStatus,
+    SelectedObjects,
 };
 use crate::olm::policy::{
     ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
@@ -210,15 +211,18 @@ fn everything_of_what_makes_actions_is_declared() {
     };
     check(CRON_ACTION, "status", &status);
     let event = EventActionSpec {
-        on: EventSource {
+        trigger: EventTrigger {
             kind: EventSourceKind::Object,
+            events: vec![EventType::Changed],
             object: Some(SelectedObjects {
                 api_version: "v1".into(),
                 kind: "ConfigMap".into(),
                 selector: [("app".into(), "etcd".into())].into(),
             }),
             names: vec!["etcd".into()],
+            filter: "event == 'Changed'".into(),
         },
+        rate_limit: Some(RateLimit { count: 2, period: "1h".into() }),
         suspend: true,
         successful_actions_history_limit: Some(1),
         failed_actions_history_limit: Some(1),
@@ -227,10 +231,23 @@ fn everything_of_what_makes_actions_is_declared() {
     };
     check(EVENT_ACTION, "spec", &event);
     let status = EventActionStatus {
-        on: Some(event.on),
-        observed: vec![ObservedContent { name: "etcd".into(), content: "1.0.0".into() }],
+        trigger: Some(event.trigger),
+        observed: vec![ObservedContent {
+            name: "etcd".into(),
+            event: EventType::Changed,
+            content: "1.0.0".into(),
+        }],
+        last_change_time: moment(),
         last_event_time: moment(),
         pending: "follow-2x7k4".to_owned(),
+        pending_chain: vec!["tea/follow".to_owned()],
+        recent_times: moment().into_iter().collect(),
+        skipped: vec![MissedTimes {
+            reason: "FilterFailed".into(),
+            count: 2,
+            message: "no such key".into(),
+            ..MissedTimes::default()
+        }],
         message: "not served".into(),
         collision_count: Some(1),
     };

@@ -159,15 +159,16 @@ pub struct CronActionStatus {
     pub collision_count: Option<u32>,
 }
 
-/// Times of a schedule for which no Action was made.
+/// Times of a schedule, or of changes, for which no Action was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MissedTimes {
-    /// Why: ScheduleMissed, StartingDeadlineExceeded, MaintenanceWindowClosed, ActionAlreadyActive or
-    /// ClockSetBack.
+    /// Why: of a schedule ScheduleMissed, StartingDeadlineExceeded, MaintenanceWindowClosed,
+    /// InvalidMaintenanceWindow, ActionAlreadyActive or ClockSetBack, of changes FilterFailed, EventActionCircle or
+    /// RateLimited.
     // +required
     pub reason: String,
-    /// How many; 100 if there are more.
+    /// How many; of a schedule 100 if there are more.
     // +required
     pub count: u32,
     /// The first of them.
@@ -185,11 +186,19 @@ pub struct MissedTimes {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventActionSpec {
-    /// What is looked at.
+    /// What is looked at, and which changes count.
     // +required
     // +kubebuilder:validation:XValidation:rule="(self.kind == 'Object') == has(self.object)",
     //  message="kind Object and object need each other"
-    pub on: EventSource,
+    // +kubebuilder:validation:XValidation:rule="!has(self.events) || self.events.all(it, it in {'Catalog':
+    //  ['ContentChanged'], 'Operator': ['Installed', 'Unsatisfied'], 'ClusterVersion': ['Updated', 'Failing',
+    //  'UpdateAvailable'], 'Object': ['Changed']}[self.kind])",
+    //  message="a Catalog has the event ContentChanged, an Operator Installed and Unsatisfied, the ClusterVersion
+    //  Updated, Failing and UpdateAvailable, an Object Changed"
+    pub trigger: EventTrigger,
+    /// How many Actions are made at most; absent for any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
     /// Whether no Actions are made; what changes meanwhile is not made up for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
@@ -211,15 +220,22 @@ pub struct EventActionSpec {
     pub requester: Option<ActionRequester>,
 }
 
-/// What changes are looked for.
+/// The changes that make Actions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct EventSource {
-    /// The kind: the content of a `Catalog`, the installed version of an `Operator`, the completed
-    /// version of the `ClusterVersion`, or an `Object` of any other kind.
+pub struct EventTrigger {
+    /// The kind: `Catalog`, `Operator`, `ClusterVersion`, or an `Object` of any other kind.
     // +required
     // +kubebuilder:validation:Enum=Catalog;Operator;ClusterVersion;Object
     pub kind: EventSourceKind,
+    /// What happens to the objects; none for the first one of their kind: `ContentChanged` of a Catalog;
+    /// `Installed` and `Unsatisfied` of an Operator; `Updated`, `Failing` and `UpdateAvailable` of the
+    /// ClusterVersion; `Changed` of an Object.
+    // +listType=set
+    // +kubebuilder:validation:MaxItems=3
+    // +kubebuilder:validation:items:Enum=ContentChanged;Installed;Unsatisfied;Updated;Failing;UpdateAvailable;Changed
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventType>,
     /// Which objects, if the kind is `Object`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<SelectedObjects>,
@@ -228,20 +244,94 @@ pub struct EventSource {
     // +kubebuilder:validation:MaxItems=64
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// An expression of the Common Expression Language that is true for the changes that make Actions, over `object`,
+    /// the object as it is now, `event`, the name of the event, and `old` and `new`, what `status.observed` has of it
+    /// before and after; empty for all changes.
+    // +kubebuilder:validation:MaxLength=2048
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub filter: String,
+}
+
+/// How many Actions are made at most within a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RateLimit {
+    /// How many.
+    // +required
+    // +kubebuilder:validation:Minimum=1
+    // +kubebuilder:validation:Maximum=100
+    pub count: u32,
+    /// Within which time, such as `1h`.
+    // +required
+    // +kubebuilder:validation:MinLength=2
+    // +kubebuilder:validation:MaxLength=32
+    // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
+    pub period: String,
 }
 
 /// A kind whose changes make Actions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventSourceKind {
-    /// The content of catalogs.
+    /// Catalogs.
     #[default]
     Catalog,
-    /// The installed versions of Operators.
+    /// Operators.
     Operator,
-    /// The release that was completed.
+    /// The ClusterVersion.
     ClusterVersion,
     /// Objects of any other kind.
     Object,
+}
+
+impl EventSourceKind {
+    /// Returns the events of the kind; the first one is meant if none is named.
+    pub fn events(self) -> &'static [EventType] {
+        match self {
+            Self::Catalog => &[EventType::ContentChanged],
+            Self::Operator => &[EventType::Installed, EventType::Unsatisfied],
+            Self::ClusterVersion => {
+                &[EventType::Updated, EventType::Failing, EventType::UpdateAvailable]
+            }
+            Self::Object => &[EventType::Changed],
+        }
+    }
+}
+
+/// What happens to an object.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum EventType {
+    /// A Catalog has another content.
+    #[default]
+    ContentChanged,
+    /// Another version of an Operator is installed.
+    Installed,
+    /// What an Operator requires is not satisfied any more.
+    Unsatisfied,
+    /// Another release was completed.
+    Updated,
+    /// The ClusterVersion began to fail.
+    Failing,
+    /// The ClusterVersion has another available update.
+    UpdateAvailable,
+    /// The generation of an object has changed, or its revision if its kind has no generations.
+    Changed,
+}
+
+impl EventType {
+    /// Returns the name, as specs have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ContentChanged => "ContentChanged",
+            Self::Installed => "Installed",
+            Self::Unsatisfied => "Unsatisfied",
+            Self::Updated => "Updated",
+            Self::Failing => "Failing",
+            Self::UpdateAvailable => "UpdateAvailable",
+            Self::Changed => "Changed",
+        }
+    }
 }
 
 /// Objects of a kind, of the namespace of who selects them unless the kind is cluster-scoped.
@@ -268,21 +358,40 @@ pub struct SelectedObjects {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventActionStatus {
-    /// What has been looked at; absent before the first time. What there was at the first look makes no
-    /// Action.
+    /// What has been looked at, but for the filter; absent before the first time. What there was at the first look
+    /// makes no Action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on: Option<EventSource>,
-    /// What was seen last, by name.
+    pub trigger: Option<EventTrigger>,
+    /// What was seen last, by name and event.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedContent>,
+    /// When changes were seen last, whether they make an Action or not; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_change_time: Option<Timestamp>,
     /// When a change was seen last that makes an Action; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_event_time: Option<Timestamp>,
     /// Name of the Action that `observed` makes and that may not have been created yet; empty for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pending: String,
-    /// Why the objects cannot be looked at, or no Action can be made; empty otherwise.
+    /// The EventActions that led to the pending Action, each as `NAMESPACE/NAME`, in order, with this one at the end;
+    /// absent if none is pending.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending_chain: Vec<String>,
+    /// When the Actions that count for the rate limit were made, the first one in front; absent without a limit.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recent_times: Vec<Timestamp>,
+    /// The changes that made no Action although they are no others than those that do, by reason; absent if there
+    /// were none.
+    // +listType=map
+    // +listMapKey=reason
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<MissedTimes>,
+    /// What is wrong with the filter, the events or the rate limit, why the objects cannot be looked at, or no Action can be made;
+    /// empty otherwise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// How many names of its Actions were taken; absent for none.
@@ -297,7 +406,13 @@ pub struct ObservedContent {
     /// Its name.
     // +required
     pub name: String,
-    /// Digest, version or generation of its content.
+    /// The event.
+    // +required
+    // +kubebuilder:validation:Enum=ContentChanged;Installed;Unsatisfied;Updated;Failing;UpdateAvailable;Changed
+    pub event: EventType,
+    /// What tells one change from another: the digest of a Catalog, the version of an Operator or a release, the
+    /// versions of the available updates, since when an Operator is unsatisfied or the ClusterVersion fails, the uid
+    /// and the generation or revision of another object.
     // +required
     pub content: String,
 }

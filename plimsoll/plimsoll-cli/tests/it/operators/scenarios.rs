@@ -46,6 +46,7 @@ scenarios! {
     actions_keep_to_windows: actions("actions-windows.yaml");
     actions_are_tried_again: decisions_on_actions("actions-again.yaml");
     actions_apply_objects: actions("actions-objects.yaml");
+    actions_follow_events: actions("actions-events.yaml");
     actions_update_the_release: actions_on_a_release("actions-release.yaml");
 }
 

@@ -27,12 +27,13 @@ const CHECK_TEMPLATE_WEBHOOK: &str = "check-template.actions.plimsoll.io";
 const CLASS: &str = "object.spec.actionClass";
 /// The field with the class of a template, in CEL.
 const TEMPLATE_CLASS: &str = "object.spec.template.actionClass";
-/// The CEL condition that holds if another Action than before is requested, at other times, or by
-/// another user.
+/// The CEL condition that holds if another Action than before is requested, at other times, upon other
+/// changes, or by another user.
 const IS_REQUESTED: &str = "request.operation == 'CREATE' \
     || object.spec.template != oldObject.spec.template \
     || object.spec.?schedule.orValue('') != oldObject.spec.?schedule.orValue('') \
     || object.spec.?timeZone.orValue('') != oldObject.spec.?timeZone.orValue('') \
+    || object.spec.?trigger.orValue({}) != oldObject.spec.?trigger.orValue({}) \
     || object.spec.?requester.orValue({}) != oldObject.spec.?requester.orValue({})";
 
 /// A webhook: what of it depends on the guarded classes.
@@ -122,6 +123,7 @@ pub(super) fn read(request: &Value, is_guarded: bool) -> Result<AdmissionRequest
         user: user(request),
         action: Deserialize::deserialize(action).map_err(refused)?,
         schedule,
+        filter: text(&spec["trigger"]["filter"]),
         dry_run: request["dryRun"] == true,
         is_guarded,
         kind,
@@ -210,6 +212,12 @@ mod tests {
         let asked = request("CronAction", of).expect("it can be read");
         assert_eq!((asked.action.action_class.as_str(), asked.name.as_str()), ("b", "a"));
         assert_eq!(asked.schedule, Some(("0 3 * * *".to_owned(), String::new())));
+        let of = json!({
+            "template": { "actionClass": "b" }, "requester": alice,
+            "trigger": { "kind": "Catalog", "filter": "true" },
+        });
+        let asked = request("EventAction", of).expect("it can be read");
+        assert_eq!(asked.filter, "true");
         let refused = request("Action", json!({ "actionClass": "a" })).unwrap_err();
         assert!(refused.message.starts_with("the request cannot be read: "), "{refused:?}");
         assert!(!refused.allowed);

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
-use super::{change_of_release, created, departure, is_as_requested, update, withdrawal};
+use super::{
+    change_of_release, created, departure, is_as_requested, update, with_chain, withdrawal,
+};
 
 /// Applies a patch to an object, and to one of which the resourceVersion was changed meanwhile, as
 /// an API server does: a patch that names another one is a conflict.
@@ -150,7 +153,8 @@ fn an_operator_is_created_under_the_planned_name_with_the_uid_of_the_action() {
         "name": "foo",
         "annotations": { "olm.io/created-by-action": "a1", "olm.io/change-set": "set-1" },
     });
-    assert_eq!(created("a1", &change)["metadata"], expected);
+    let action = ActionObject { uid: "a1".to_owned(), ..ActionObject::default() };
+    assert_eq!(created(&action, &change)["metadata"], expected);
 }
 
 #[test]
@@ -163,4 +167,34 @@ fn the_label_of_a_dependency_that_is_asked_for_is_that_of_a_person() {
         let labels = json!({ "team": "quay", "olm.io/installed-as": label });
         assert_eq!(after["metadata"]["labels"], labels);
     }
+}
+
+#[test]
+fn an_action_leaves_what_led_to_it_with_the_generation_of_its_write() {
+    let by = json!({ "olm.io/triggered-by": "a/x", "olm.io/triggered-generation": "4" });
+    let check = |annotations: &Value, requested: &str, chain: &str, expected: Option<&str>| {
+        let mut object = operator(annotations);
+        object["metadata"]["generation"] = json!(4);
+        let change = PlannedChange { requested: requested.to_owned(), ..PlannedChange::default() };
+        let operations = with_chain(&object, update(&object, &change, "a1/2"), chain);
+        let after = applied(&object, &operations);
+        let there = &after["metadata"]["annotations"];
+        assert_eq!(there["olm.io/changed-by-action"], "a1/2");
+        let written = expected.map(|_| chain);
+        assert_eq!(there["olm.io/triggered-by"].as_str(), written);
+        assert_eq!(there["olm.io/triggered-generation"].as_str(), expected);
+    };
+    for annotations in [&Value::Null, &by] {
+        check(annotations, "1.3.0", "a/x,b/y", Some("5"));
+        check(annotations, "1.2.5", "a/x,b/y", Some("4"));
+        check(annotations, "1.3.0", "", None);
+    }
+    let action = ActionObject {
+        uid: "a1".to_owned(),
+        triggered_by: "a/x".to_owned(),
+        ..ActionObject::default()
+    };
+    let there = &created(&action, &PlannedChange::default())["metadata"]["annotations"];
+    assert_eq!(there["olm.io/triggered-by"], "a/x");
+    assert_eq!(there["olm.io/triggered-generation"], "1");
 }

@@ -6,7 +6,9 @@ use plimsoll_api::olm::action::{
     ActionApproval, ActionState, ApprovalDecision, ChangeOperation, ChangeState, PlannedChange,
     PolicyDecision,
 };
-use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
+use plimsoll_api::{
+    ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, EVENT_ACTION, OPERATOR, ObjectKey, Reason,
+};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
@@ -160,21 +162,26 @@ impl ControlLoop {
         self.announce_on_subject(action, change, severity, reason, &what);
     }
 
-    /// Emits an event about the times of a schedule for which no Action was made, if the status that was
+    /// Emits events about the times of a schedule, or of changes, for which no Action was made, if the status that was
     /// written has others than the one before.
     pub(super) fn announce_missed(&self, generator: &ActionGenerator, status: &Value) {
-        let Some(missed) = generator.newly_missed(status) else { return };
-        let Some(reason) = known_reason(&missed.reason) else { return };
-        // The same each time, so that many of them are one event.
-        let note = format!("{}; see status.missed", missed.message);
-        let severity = match reason {
-            // It is what the CronAction asks for.
-            Reason::MaintenanceWindowClosed => Severity::Normal,
-            _ => Severity::Warning,
-        };
-        let draft = EventDraft { severity, reason, action: "Schedule", note, related: None };
         let ActionGenerator { kind, namespace, name, uid, .. } = generator;
-        self.recorder.emit_about_in(namespace, *kind, name, uid, draft);
+        let (action, field) = match *kind {
+            EVENT_ACTION => ("Trigger", "skipped"),
+            _ => ("Schedule", "missed"),
+        };
+        for missed in generator.newly_missed(status) {
+            let Some(reason) = known_reason(&missed.reason) else { continue };
+            // The same each time, so that many of them are one event.
+            let note = format!("{}; see status.{field}", missed.message);
+            let severity = match reason {
+                // It is what the CronAction asks for.
+                Reason::MaintenanceWindowClosed => Severity::Normal,
+                _ => Severity::Warning,
+            };
+            let draft = EventDraft { severity, reason, action, note, related: None };
+            self.recorder.emit_about_in(namespace, *kind, name, uid, draft);
+        }
     }
 
     fn announce_on_action(

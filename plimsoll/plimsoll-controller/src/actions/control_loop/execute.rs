@@ -281,7 +281,9 @@ impl ControlLoop {
         let plan = &action.status.plan;
         let mut left = Vec::new();
         for (at, change) in plan.iter().enumerate().filter(|(_, it)| is_refused(it)) {
-            if let Err(error) = self.changes.withdraw(&action.uid, at, change).await {
+            let triggers = &action.triggered_by;
+            let withdrawn = self.changes.withdraw(&action.uid, at, change, triggers).await;
+            if let Err(error) = withdrawn {
                 let (subject, error) = (change.subject(), chain(&error));
                 left.push(format!("what was requested of {subject} stays: {error}"));
             }

@@ -6,16 +6,16 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, ReplaceOperation};
 use kube::Api;
 use kube::core::DynamicObject;
-use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
-use plimsoll_api::{ACTION, ApiKind, CATALOG, CLUSTER_VERSION_NAME, RETRY_ACTION};
+use plimsoll_api::{ACTION, ApiKind, RETRY_ACTION};
 use plimsoll_operators::actions::report::ActionObject;
+use plimsoll_operators::actions::triggers::Observations;
 use serde_json::{Value, json};
 
+use super::contents::borrowed;
 use super::observations::{Observation, is_newer};
 use super::queue::WorkItem;
 use super::{ControlLoop, Owner, RETRY_INTERVAL};
-use crate::actions::access::attributes;
-use crate::actions::generators::{ActionGenerator, EventContent, GeneratorDecision};
+use crate::actions::generators::{ActionGenerator, GeneratorDecision};
 use crate::actions::parts::{beginning, is_lasting};
 use crate::actions::selection::{self, Selection, SelectionWatch};
 use crate::listing_watch::WatchedObject as _;
@@ -25,9 +25,6 @@ use plimsoll_api::NamespacedName;
 
 /// The maximum length of the message of a refusal in a status, in bytes.
 const REFUSAL_LENGTH_MAX: usize = 2048;
-
-/// The content of the selected objects by name, or the reason why it is not known.
-type SelectedContent<'a> = Result<&'a BTreeMap<String, String>, String>;
 
 /// What became of the creation of an Action.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,29 +59,24 @@ impl ControlLoop {
         let known = |id| self.actions.get(id).cloned().or_else(|| self.ended.attempt(id));
         let generated: Vec<ActionObject> = generated.filter_map(known).collect();
         let generated: Vec<&ActionObject> = generated.iter().collect();
-        let versions = || {
-            let operators = self.operators.iter().filter(|(_, it)| !it.version().is_empty());
-            operators.map(|(name, it)| (name.clone(), it.version().to_owned())).collect()
-        };
-        let release = |version: &String| {
-            let known = Some(version.clone()).filter(|it| !it.is_empty());
-            known.map(|it| (CLUSTER_VERSION_NAME.to_owned(), it)).into_iter().collect()
-        };
-        let selected = match self.selected(generator).await {
-            Ok(selected) => selected,
+        let contents = match self.contents(generator).await {
+            Ok(contents) => contents,
             Err(error) => {
                 tracing::debug!(error = chain(&error), "cannot ask what a requester may see");
                 return self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);
             }
         };
-        let content = EventContent {
-            selected,
-            catalogs: self.listed.contains(CATALOG.kind).then_some(&self.catalogs),
-            operators: generator.looks_for(EventSourceKind::Operator).then(versions),
-            release: self.release.as_ref().map(release),
+        let is_denied = matches!(contents, Some(Err(_)));
+        let objects = match self.read_needed(generator, contents.as_ref()).await {
+            Ok(objects) => objects,
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "cannot read what a filter is about");
+                return self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);
+            }
         };
-        let is_denied = matches!(content.selected, Some(Err(_)));
-        let decision = match self.decide_on(generator, &generated, &content).await {
+        let observations =
+            contents.as_ref().map(|it| Observations { contents: borrowed(it), objects: &objects });
+        let decision = match self.decide_on(generator, &generated, observations.as_ref()).await {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::debug!(error = chain(&error), "cannot look for an attempt");
@@ -156,18 +148,18 @@ impl ControlLoop {
         &self,
         generator: &ActionGenerator,
         generated: &[&ActionObject],
-        content: &EventContent<'_>,
+        observations: Option<&Observations<'_>>,
     ) -> Result<GeneratorDecision, kube::Error> {
         let now = self.clock.now();
         let windows = self.window_states.windows();
-        let decision = generator.decide(generated, content, windows, false, now);
+        let decision = generator.decide(generated, observations, windows, false, now);
         let Some(name) = &decision.look_for else { return Ok(decision) };
         let actions: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &generator.namespace, &api_resource(ACTION));
         match actions.get_opt(name).await? {
             // Its watch is about to deliver it.
             Some(there) if generator.has_made(&there) => Ok(decision),
-            _ => Ok(generator.decide(generated, content, windows, true, now)),
+            _ => Ok(generator.decide(generated, observations, windows, true, now)),
         }
     }
 
@@ -282,53 +274,6 @@ impl ControlLoop {
         let written =
             self.writer.write_status_in(namespace, &resource, name, status, revision).await?;
         Ok(Done { written: Some(written), is_refused: false })
-    }
-
-    /// Returns the content of the objects that an EventAction selects, or a message if its
-    /// requester may not watch what it observes; `None` if it selects no objects or they have not
-    /// been listed yet.
-    ///
-    /// # Errors
-    ///
-    /// When the API server does not answer.
-    async fn selected(
-        &self,
-        generator: &ActionGenerator,
-    ) -> Result<Option<SelectedContent<'_>>, kube::Error> {
-        let Some(selection) = &generator.selection else { return self.unseen(generator).await };
-        let Some(watched) = self.selections.get(selection) else { return Ok(None) };
-        let (Some(content), Some(access)) =
-            (watched.content(), watched.access(&selection.namespace))
-        else {
-            return Ok(watched.content());
-        };
-        let Some(ActionRequester { username, groups }) = generator.requester() else {
-            return Ok(None);
-        };
-        let is_allowed = self.writer.is_allowed(username, groups, access).await?;
-        let SelectedObjects { api_version, kind, .. } = &selection.objects;
-        let denied = || format!("{username} may not watch {kind} of {api_version}");
-        Ok(Some(if is_allowed { content } else { Err(denied()) }))
-    }
-
-    /// Returns a message if an EventAction observes all objects of a kind, which its requester may
-    /// not watch: its status names them.
-    ///
-    /// # Errors
-    ///
-    /// When the API server does not answer.
-    async fn unseen(
-        &self,
-        generator: &ActionGenerator,
-    ) -> Result<Option<SelectedContent<'_>>, kube::Error> {
-        let (Some(kind), Some(requester)) = (generator.followed(), generator.requester()) else {
-            return Ok(None);
-        };
-        let ActionRequester { username, groups } = requester;
-        let is_allowed =
-            self.writer.is_allowed(username, groups, attributes(kind, "watch")).await?;
-        let denied = || Err(format!("{username} may not watch {}", kind.plural));
-        Ok((!is_allowed).then(denied))
     }
 
     /// Records the current state of an object that generates Actions, which is due if it has

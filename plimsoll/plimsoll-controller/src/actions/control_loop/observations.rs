@@ -6,16 +6,15 @@ use std::sync::Arc;
 use kube::core::DynamicObject;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
 use plimsoll_api::olm::action::{ActionState, ActionStatus, EventSourceKind, PlannedChange};
 use plimsoll_api::{
-    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, MAINTENANCE_WINDOW, OPERATOR,
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, CLUSTER_VERSION_NAME,
+    MAINTENANCE_WINDOW, OPERATOR,
 };
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
-use plimsoll_operators::observed::ObservedOperator;
+use plimsoll_operators::actions::triggers::ObjectContent;
 use plimsoll_operators::reconciler::OperatorKind;
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::known;
@@ -64,12 +63,12 @@ impl ControlLoop {
     pub(super) fn add_ons_changed(&mut self, change: AddOnChange) {
         match change {
             AddOnChange::Operator(name, object) => {
-                let before = self.operators.get(&name).map(|it| it.version().to_owned());
+                let before = self.operators.get(&name).map(ObjectContent::of_operator);
                 match object {
                     Some(object) => self.operators.insert(name.clone(), *object),
                     None => self.operators.remove(&name),
                 };
-                if before.as_deref() != self.operators.get(&name).map(ObservedOperator::version) {
+                if before != self.operators.get(&name).map(ObjectContent::of_operator) {
                     self.generators_due(|it| it.looks_for(EventSourceKind::Operator));
                 }
                 let is_affected = |it: &ActionObject| {
@@ -81,7 +80,9 @@ impl ControlLoop {
             AddOnChange::Catalog(name, digest) => {
                 match digest {
                     Some(digest) if digest.is_empty() => {}
-                    Some(digest) => drop(self.catalogs.insert(name, digest)),
+                    Some(digest) => {
+                        self.catalogs.insert(name, ObjectContent::of_catalog(&digest));
+                    }
                     None => drop(self.catalogs.remove(&name)),
                 }
                 self.generators_due(|it| it.looks_for(EventSourceKind::Catalog));
@@ -136,12 +137,11 @@ impl ControlLoop {
                 }
             }
             Observation::ClusterVersion(object) => {
-                let status = object.map(|it| it.data["status"].clone()).unwrap_or_default();
-                let status = ClusterVersionStatus::deserialize(&status).unwrap_or_default();
-                let mut completed =
-                    status.history.iter().filter(|it| it.state == UpdateState::Completed);
-                self.release =
-                    Some(completed.next().map(|it| it.version.clone()).unwrap_or_default());
+                let content = object.map(|it| {
+                    let content = ObjectContent::of_cluster_version(&it.into_value());
+                    (CLUSTER_VERSION_NAME.to_owned(), content)
+                });
+                self.cluster_version = Some(content.into_iter().collect());
                 self.generators_due(|it| it.looks_for(EventSourceKind::ClusterVersion));
                 let is_affected = |it: &ActionObject| {
                     it.status.state == ActionState::Running

@@ -129,6 +129,9 @@ fn closed(
 ) -> Option<(Reason, String)> {
     let name = Some(spec.maintenance_window.as_str()).filter(|it| !it.is_empty())?;
     let note = match windows.check_named(name, now) {
+        Err(why) if !matches!(windows.find(name), Some(Ok(_))) => {
+            return Some((Reason::InvalidMaintenanceWindow, why));
+        }
         Err(why) => why,
         Ok(()) => match windows.check_named(name, due) {
             Err(_) => format!("MaintenanceWindow {name} was not open at {due}"),

@@ -344,7 +344,7 @@ fn objects() -> Vec<(String, Value)> {
     let follow = generator(
         "EventAction",
         "follow",
-        json!({ "on": { "kind": "Object", "object": object } }),
+        json!({ "trigger": { "kind": "Object", "object": object } }),
         answer(),
     );
     let clean = json!({

@@ -107,7 +107,7 @@ pub(crate) const GUARD: &[Case] = &[
         "a template of a class that is not guarded",
         "bob",
         "POST eventactions",
-        r#"{"metadata": {"name": "e"}, "spec": {"on": {"kind": "Catalog"}, "template": {"actionClass": "resolution"}}}"#,
+        r#"{"metadata": {"name": "e"}, "spec": {"trigger": {"kind": "Catalog"}, "template": {"actionClass": "resolution"}}}"#,
         201,
         BY_BOB,
     ),

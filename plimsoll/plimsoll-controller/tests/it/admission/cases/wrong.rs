@@ -261,7 +261,7 @@ pub(crate) const WRONG: &[Wrong] = &[
     (
         "a template of an EventAction with a parameter of another type",
         "eventactions",
-        r#"{"on": {"kind": "Catalog"}, "template": {"actionClass": "backup", "package": "p", "parameters": {"target": "a", "keep": 1}}}"#,
+        r#"{"trigger": {"kind": "Catalog"}, "template": {"actionClass": "backup", "package": "p", "parameters": {"target": "a", "keep": 1}}}"#,
         "spec.template.parameters.keep is 1: write true or false",
     ),
     (
@@ -413,7 +413,13 @@ pub(crate) const WRONG: &[Wrong] = &[
     (
         "an object that is not looked at",
         "eventactions",
-        r#"{"on": {"kind": "Object"}, "template": {"actionClass": "plain"}}"#,
+        r#"{"trigger": {"kind": "Object"}, "template": {"actionClass": "plain"}}"#,
         "kind Object and object need each other",
+    ),
+    (
+        "an event that the kind does not have",
+        "eventactions",
+        r#"{"trigger": {"kind": "Catalog", "events": ["Installed"]}, "template": {"actionClass": "plain"}}"#,
+        "a Catalog has the event ContentChanged, an Operator Installed and Unsatisfied",
     ),
 ];
