@@ -8,6 +8,7 @@
 
 pub mod actions;
 mod bootstrap;
+mod bundle_content;
 mod certificates;
 mod clock;
 mod controller;
@@ -42,6 +43,7 @@ mod workloads;
 mod write;
 
 pub use bootstrap::new_cluster_version;
+pub use bundle_content::render;
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use controller::{Controller, Settings, cluster_features, operators_on_platform};
 pub use dry_run::{DryRun, dry_run};

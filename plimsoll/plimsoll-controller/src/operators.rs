@@ -5,7 +5,6 @@
 //! nothing but the cluster.
 
 mod catalogs;
-mod content;
 mod control_loop;
 mod effects;
 mod facts;
@@ -16,7 +15,6 @@ pub(crate) mod revisions;
 mod unserved;
 mod watches;
 
-pub use self::content::render;
 pub use self::facts::read as read_facts;
 pub use self::inspect::INVALIDATED;
 pub use self::preview::{PreviewedRevision, RevisionPreview, preview};

@@ -73,6 +73,20 @@ pub async fn include_rollouts(
     if !deletion_plan::has_rollout(status) {
         return Ok(());
     }
+    deletion_plan::include_rollouts(status, &revision_parts(client, operator, uid).await?);
+    Ok(())
+}
+
+/// Returns the parts of the revisions of an Operator; `operator` and `uid` identify it.
+///
+/// # Errors
+///
+/// When the API server does not answer.
+pub(crate) async fn revision_parts(
+    client: &Client,
+    operator: &str,
+    uid: &str,
+) -> Result<Vec<OperatorRevisionSpec>, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(OPERATOR_REVISION));
     let selector = format!("{OPERATOR_LABEL}={operator}");
     let revisions = api.list(&ListParams::default().labels(&selector)).await?;
@@ -80,8 +94,7 @@ pub async fn include_rollouts(
         |it: &&DynamicObject| it.owner_references().iter().any(|owner| owner.uid == uid);
     let parts = revisions.items.iter().filter(is_its_own);
     let parts = parts.filter_map(|it| OperatorRevisionSpec::deserialize(&it.data["spec"]).ok());
-    deletion_plan::include_rollouts(status, &parts.collect::<Vec<_>>());
-    Ok(())
+    Ok(parts.collect())
 }
 
 /// Counts the objects of the kinds of an Operator, by kind and namespace. Only metadata is read, a page at a

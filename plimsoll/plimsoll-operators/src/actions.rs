@@ -16,6 +16,7 @@ pub mod lifecycle;
 pub mod locks;
 mod outcome;
 pub mod parts;
+pub mod permissions;
 pub mod plan;
 pub mod planning;
 pub mod policy;

@@ -82,6 +82,12 @@ impl PlannedDeletion {
         ))
     }
 
+    /// Returns the definitions that go with it.
+    pub fn deleted_definitions(&self) -> impl Iterator<Item = &str> {
+        let definitions = self.definitions.iter().filter(|_| !self.keeps_definitions);
+        definitions.filter(|it| !self.keeps(it)).map(String::as_str)
+    }
+
     /// Returns whether a definition stays because it has another owner, too.
     fn keeps(&self, definition: &str) -> bool {
         let mut kept = self.kept.iter().map(|it| &it.object);

@@ -1,5 +1,6 @@
 //! Operators as the API server has them.
 
+use plimsoll_api::config::UpdateState;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
     OperatorStatus, action,
@@ -36,6 +37,8 @@ pub struct ObservedOperator {
     pub change_set: Option<String>,
     /// The uid of the Action that created it; `None` if no Action did.
     pub created_by: Option<String>,
+    /// The namespace of that Action; `None` if no Action did.
+    pub created_in: Option<String>,
     /// The annotation [`action::TRIGGERED_BY_ANNOTATION`]; `None` without one.
     pub triggered_by: Option<String>,
     /// The annotation [`action::TRIGGERED_GENERATION_ANNOTATION`]; `None` without one.
@@ -59,11 +62,18 @@ impl ObservedOperator {
             is_deleting: metadata["deletionTimestamp"].is_string(),
             change_set: annotation(CHANGE_SET_ANNOTATION),
             created_by: annotation(action::CREATED_BY_ANNOTATION),
+            created_in: annotation(action::CREATED_IN_ANNOTATION),
             triggered_by: annotation(action::TRIGGERED_BY_ANNOTATION),
             triggered_generation: annotation(action::TRIGGERED_GENERATION_ANNOTATION),
             spec: read_usable(&object["spec"]),
             status: read_usable(&object["status"]),
         }
+    }
+
+    /// Returns the number of the revision that was completed last; `None` if none was.
+    pub fn installed_revision(&self) -> Option<u32> {
+        let mut history = self.status.history.iter();
+        history.find(|it| it.state == UpdateState::Completed).map(|it| it.revision)
     }
 
     /// Returns the installed version; empty if none is installed.

@@ -76,6 +76,7 @@ pub(crate) fn removal(it: &PlannedDeletion, there: Option<&ObservedOperator>) ->
         version_before: it.version.clone(),
         dependency: it.as_orphan,
         workloads: if it.keeps_definitions { Vec::new() } else { it.workloads.clone() },
+        definitions: it.deleted_definitions().map(str::to_owned).collect(),
         ..PlannedChange::default()
     }
 }

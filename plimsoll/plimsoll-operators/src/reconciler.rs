@@ -46,6 +46,7 @@ mod way_back;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::GroupKind;
+use plimsoll_api::olm::CatalogSource;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{NamespaceState, Scope};
 use plimsoll_plan::reconciler::Uptime;
@@ -199,6 +200,12 @@ impl OperatorReconciler {
     pub fn served_catalogs(&self) -> impl Iterator<Item = (&str, i64)> {
         let served = self.catalogs.iter().filter(|(_, it)| it.is_served());
         served.map(|(name, it)| (name.as_str(), it.weight()))
+    }
+
+    /// Returns the sources of the served catalogs, by name.
+    pub fn catalog_sources(&self) -> BTreeMap<String, CatalogSource> {
+        let served = self.catalogs.iter().filter(|(_, it)| it.is_served());
+        served.map(|(name, it)| (name.clone(), it.source().clone())).collect()
     }
 
     /// Handles an event and returns what to do next.

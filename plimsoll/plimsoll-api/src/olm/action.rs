@@ -33,6 +33,8 @@ pub const CONSTRAINT_SATISFIED: &str = "ConstraintSatisfied";
 pub const ACTION_FINALIZER: &str = "olm.io/action";
 /// Annotation of an Operator: uid of the Action that created it.
 pub const CREATED_BY_ANNOTATION: &str = "olm.io/created-by-action";
+/// Annotation of an Operator: namespace of the Action that created it.
+pub const CREATED_IN_ANNOTATION: &str = "olm.io/created-in-namespace";
 /// Annotation of an Operator or the ClusterVersion: the change of an Action that was written to it last, as the uid
 /// of the Action and the position of the change in its plan, such as `UID/0`.
 pub const CHANGED_BY_ANNOTATION: &str = "olm.io/changed-by-action";
@@ -126,6 +128,13 @@ pub struct ActionPreconditions {
     /// No Operator is left that was installed as a dependency and that nothing depends on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_orphans: bool,
+    /// No CustomResourceDefinition goes: Operators are deleted only if their definitions are kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_definition_removal: bool,
+    /// No bundle brings permissions in all namespaces that the installed one does not have: rules of ClusterRoles that it
+    /// binds or aggregates, and bindings of other ClusterRoles.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_new_cluster_permissions: bool,
     /// It begins while a MaintenanceWindow is open, or a window of its own; absent for any time.
     // +kubebuilder:validation:XValidation:rule="has(self.name) ? !has(self.schedule)
     //  && !has(self.timeZone) && !has(self.duration) : has(self.schedule) && has(self.duration)",

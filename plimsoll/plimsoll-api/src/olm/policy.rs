@@ -121,6 +121,11 @@ pub struct PolicyRules {
     // +kubebuilder:validation:Minimum=1
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_active: Option<u32>,
+    /// How many Operators may exist that Actions of a namespace have created, dependencies and those that the plan
+    /// creates included; absent for any number. It limits plans that create some.
+    // +kubebuilder:validation:Minimum=1
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_operators: Option<u32>,
 }
 
 impl PolicyRules {

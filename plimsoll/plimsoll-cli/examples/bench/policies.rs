@@ -1,6 +1,6 @@
 //! What a decision of ActionPolicies costs, without requests to an API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -67,6 +67,7 @@ fn decision(
             spec: &spec,
             class,
             active: active.get("team-0").copied().unwrap_or_default(),
+            created: &BTreeSet::new(),
             may_directly: Some(false),
             plan,
             planned: &[],

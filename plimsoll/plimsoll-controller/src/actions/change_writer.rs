@@ -9,8 +9,8 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::action::{
-    CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange,
-    TRIGGERED_BY_ANNOTATION, TRIGGERED_GENERATION_ANNOTATION,
+    CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, CREATED_IN_ANNOTATION, ChangeOperation,
+    PlannedChange, TRIGGERED_BY_ANNOTATION, TRIGGERED_GENERATION_ANNOTATION,
 };
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
@@ -328,6 +328,7 @@ fn created(action: &ActionObject, change: &PlannedChange) -> Value {
     manifest["metadata"]["name"] = change.operator.as_str().into();
     let annotations = &mut manifest["metadata"]["annotations"];
     annotations[CREATED_BY_ANNOTATION] = action.uid.as_str().into();
+    annotations[CREATED_IN_ANNOTATION] = action.namespace.as_str().into();
     if !action.triggered_by.is_empty() {
         annotations[TRIGGERED_BY_ANNOTATION] = action.triggered_by.as_str().into();
         annotations[TRIGGERED_GENERATION_ANNOTATION] = FIRST_GENERATION.to_string().into();

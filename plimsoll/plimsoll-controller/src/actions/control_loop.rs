@@ -11,6 +11,7 @@ mod finalize;
 mod generate;
 mod known;
 mod observations;
+mod permissions;
 mod queue;
 mod status;
 mod windows;

@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_api::olm::CatalogSource;
 use plimsoll_api::olm::action::PlannedChange;
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog, PackageBlock};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::inventory::OperatorInventory;
 use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_operators::reconciler::OperatorKind;
-use plimsoll_resolve::{CatalogPart, CatalogSource, PackageRequest, Query, collect_problem};
-use plimsoll_source::catalog::Bytes;
+use plimsoll_resolve::{CatalogPart, PackageRequest, Query, collect_problem};
+use plimsoll_source::catalog::{Bytes, CatalogRoots};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,6 +40,10 @@ pub(crate) struct CatalogInventory {
     pub(crate) indexes: BTreeMap<String, Arc<CatalogIndex<Bytes>>>,
     /// The digests of the catalogs, by name.
     pub(crate) digests: BTreeMap<String, String>,
+    /// The sources of the catalogs, by name; empty if the content of bundles is not needed.
+    pub(crate) sources: BTreeMap<String, CatalogSource>,
+    /// The directories that the sources must be in.
+    pub(crate) roots: CatalogRoots,
 }
 
 impl CatalogInventory {
@@ -54,13 +59,10 @@ impl CatalogInventory {
             Some((name.clone(), *weight, IndexedCatalog::new(self.indexes.get(name)?)))
         };
         let indexed: Vec<_> = self.served.iter().filter_map(indexed).collect();
-        let sources = indexed.iter().map(|(name, weight, catalog)| CatalogSource {
-            name,
-            namespace: "",
-            weight: *weight,
-            catalog,
+        let sources = indexed.iter().map(|(name, weight, catalog)| {
+            plimsoll_resolve::CatalogSource { name, namespace: "", weight: *weight, catalog }
         });
-        let sources: Vec<CatalogSource<'_>> = sources.collect();
+        let sources: Vec<_> = sources.collect();
         let request = |package| PackageRequest { package, ..PackageRequest::default() };
         let query =
             Query { requests: packages.into_iter().map(request).collect(), ..Query::default() };

@@ -1,7 +1,7 @@
 //! The decision at admission. It is based on the class and the policies alone, since there is no plan
 //! yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Client;
@@ -63,11 +63,22 @@ pub(super) async fn review(
     let action = ActionObject { namespace: request.namespace, spec, ..ActionObject::default() };
     let active = active.get(&action.namespace).copied().unwrap_or_default();
     let (action, now) = (&action, clock.now());
-    // Preconditions are about a plan.
-    let windows = &MaintenanceWindows::default();
+    // Preconditions and the number of Operators are about a plan.
+    let (windows, created) = (&MaintenanceWindows::default(), &BTreeSet::new());
     let judge = |Access { by_hand, policies, labels }: &Access| {
         let by_hand = *by_hand;
-        ActionDecision { action, class, policies, windows, active, labels, by_hand, now }.verdict()
+        let decision = ActionDecision {
+            action,
+            class,
+            policies,
+            windows,
+            active,
+            created,
+            labels,
+            by_hand,
+            now,
+        };
+        decision.verdict()
     };
     // What observed policies grant needs no further request to the API server: they are asked again when the
     // Action is executed. A denial has to be of the policies that there are now.

@@ -279,6 +279,8 @@ impl ControlLoop {
                 .iter()
                 .map(|(name, it)| (name.clone(), it.digest().to_owned()))
                 .collect(),
+            sources: self.reconciler.catalog_sources(),
+            roots: self.reading.roots.clone(),
         });
         // The controller that sent the request may have ended.
         let _ = request.send(inventory);

@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 use super::control_loop::{CatalogAnswer, ControlLoop, KindsAnswer};
 use super::inspect::Cluster;
 use super::unserved::unserved_kinds;
-use super::{catalogs, content, inspect, revisions, watches};
+use super::{catalogs, inspect, revisions, watches};
+use crate::bundle_content;
 use crate::certificates;
 use crate::clock::run_beside;
 use crate::host::StepExecution;
@@ -189,7 +190,8 @@ impl ControlLoop {
             // The objects of many bundles at the same time would take much memory.
             let _permit = reads.acquire().await;
             let content = run_beside(&*clock, move || {
-                content::read(&name, &bundle, &source, &roots, &spec, properties).map(Box::new)
+                bundle_content::read(&name, &bundle, &source, &roots, &spec, properties)
+                    .map(Box::new)
             });
             let content = content.await.unwrap_or_else(|error| Err(error.to_string()));
             OperatorEvent::BundleRead { operator, ticket, content }

@@ -10,6 +10,7 @@ mod packages;
 mod reply;
 mod service;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use kube::Client;
 use plimsoll_content::catalog::CatalogIndex;
 use plimsoll_content::hash::sha256;
 use plimsoll_operators::inventory::OperatorInventory;
-use plimsoll_source::catalog::Bytes;
+use plimsoll_source::catalog::{Bytes, CatalogRoots};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -77,7 +78,8 @@ impl QueryState {
             digests.push((name, digest));
         }
         let (indexes, digests) = (indexes.into_iter().collect(), digests.into_iter().collect());
-        Self { content: CatalogInventory { inventory, served, indexes, digests } }
+        let (sources, roots) = (BTreeMap::new(), CatalogRoots::default());
+        Self { content: CatalogInventory { inventory, served, indexes, digests, sources, roots } }
     }
 
     /// Returns the catalogs that are served, the most preferred first.

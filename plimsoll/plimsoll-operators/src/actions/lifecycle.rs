@@ -3,12 +3,13 @@
 //! `Pending` leads to `Running`, through `WaitingForApproval` if a policy requires it, and then to a final state. The
 //! plan is in the status before its execution starts, so that a new leader executes the same plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
     ActionRequester, ActionState, ActionStatus, ChangeOperation, ChangeState, EffectiveAttribute,
 };
+use plimsoll_api::olm::policy::{ActionPolicySpec, PolicyRules};
 use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
 use plimsoll_content::hash::text_sha256;
 
@@ -19,7 +20,7 @@ use super::check::length_failure;
 use super::classes::is_built_in;
 use super::plan::ActionPlan;
 use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_release};
-use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
+use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, is_about, judge};
 use super::preconditions::violations;
 use super::report::{ActionObject, Report, limited};
 use super::windows::MaintenanceWindows;
@@ -163,6 +164,8 @@ pub struct ActionDecision<'a> {
     pub windows: &'a MaintenanceWindows,
     /// The number of other Actions in the namespace that come before it and have not ended.
     pub active: usize,
+    /// The Operators that Actions of the namespace have created, or are about to.
+    pub created: &'a BTreeSet<String>,
     /// The labels of the namespace.
     pub labels: &'a BTreeMap<String, String>,
     /// The permissions of the requester.
@@ -189,23 +192,31 @@ impl ActionDecision<'_> {
         policies: &[NamedPolicy],
     ) -> PolicyVerdict {
         let unknown = ActionRequester::default();
-        judge(
-            &PolicyRequest {
-                namespace: &self.action.namespace,
-                labels: self.labels,
-                requester: self.action.spec.requester.as_ref().unwrap_or(&unknown),
-                spec: &self.action.spec,
-                class: self.class,
-                active: self.active,
-                may_directly: Some(self.by_hand.may(&self.class.name, plan)),
-                plan,
-                planned,
-                digest,
-                windows: self.windows,
-                now: self.now,
-            },
-            policies,
-        )
+        let request = PolicyRequest { plan, planned, digest, ..self.request(&unknown, plan) };
+        judge(&request, policies)
+    }
+
+    /// Returns what policies judge; `unknown` stands for a requester that is not set.
+    fn request<'r>(
+        &'r self,
+        unknown: &'r ActionRequester,
+        plan: Option<&'r ActionPlan>,
+    ) -> PolicyRequest<'r> {
+        PolicyRequest {
+            namespace: &self.action.namespace,
+            labels: self.labels,
+            requester: self.action.spec.requester.as_ref().unwrap_or(unknown),
+            spec: &self.action.spec,
+            class: self.class,
+            active: self.active,
+            created: self.created,
+            may_directly: Some(self.by_hand.may(&self.class.name, plan)),
+            plan,
+            planned: &[],
+            digest: None,
+            windows: self.windows,
+            now: self.now,
+        }
     }
 
     /// Judges the Action by policies before there is a plan.
@@ -229,6 +240,20 @@ impl ActionDecision<'_> {
     /// Returns a status without a plan. It keeps how often the execution of an earlier plan was begun.
     pub fn unplanned(&self) -> ActionStatus {
         ActionStatus { attempts: self.action.status.attempts, ..ActionStatus::default() }
+    }
+
+    /// Returns whether the Action, or a policy that applies to it, demands that bundles bring no new permissions in all
+    /// namespaces.
+    pub fn looks_for_permissions(&self) -> bool {
+        let unknown = ActionRequester::default();
+        let request = self.request(&unknown, None);
+        let demands = |it: &PolicyRules| it.preconditions.no_new_cluster_permissions;
+        let is_demanding = |NamedPolicy { spec, .. }: &NamedPolicy| {
+            let ActionPolicySpec { enforce, warn, audit, .. } = spec;
+            [enforce, warn, audit].into_iter().flatten().any(demands) && is_about(spec, &request)
+        };
+        self.action.spec.preconditions.no_new_cluster_permissions
+            || self.policies.iter().any(is_demanding)
     }
 
     /// Decides on a plan that was made with `attributes`. `waits_for` returns the other Action that a plan
@@ -325,6 +350,7 @@ impl ActionDecision<'_> {
         for rules in policies.iter_mut().filter_map(|it| it.spec.enforce.as_mut()) {
             rules.preconditions = Default::default();
             rules.max_active = None;
+            rules.max_operators = None;
         }
         let ActionStatus { plan: changes, plan_digest, effective_spec, .. } = &self.action.status;
         let plan = ActionPlan { changes: changes.clone(), ..ActionPlan::default() };

@@ -4,15 +4,16 @@
 //! namespace and name. The order is total, so that Actions never wait for each other in a circle. An Action waits for
 //! those before it that write what it writes or relies on, or that rely on what it writes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use plimsoll_api::olm::action::{ActionState, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::action::{ActionState, ChangeOperation, ChangeState, PlannedChange};
 
 use super::attributes::NamedClass;
 use super::classes::is_served;
 use super::execution::allowed_time;
 use super::report::ActionObject;
+use crate::observed::ObservedOperator;
 
 /// What a plan writes and relies on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -215,6 +216,24 @@ pub fn active<'a>(
             }
     };
     others.into_iter().filter(goes_before).count()
+}
+
+/// Returns the Operators that Actions of a namespace have created, or that those which are executed are about to.
+pub fn created<'a>(
+    namespace: &str,
+    operators: &BTreeMap<String, ObservedOperator>,
+    actions: impl IntoIterator<Item = &'a ActionObject>,
+) -> BTreeSet<String> {
+    let is_of_it = |it: &ObservedOperator| it.created_in.as_deref() == Some(namespace);
+    let there = operators.iter().filter(|(_, it)| is_of_it(it)).map(|(name, _)| name);
+    let is_running =
+        |it: &&ActionObject| it.namespace == namespace && it.status.state == ActionState::Running;
+    let running = actions.into_iter().filter(is_running).flat_map(|it| &it.status.plan);
+    let is_created = |it: &&PlannedChange| {
+        it.operation == ChangeOperation::Create
+            && matches!(it.state, ChangeState::Planned | ChangeState::Writing)
+    };
+    there.chain(running.filter(is_created).map(|it| &it.operator)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
+use crate::observed::ObservedOperator;
 use crate::query::{needed_packages, unknown_package};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::requirement::Provider;
@@ -254,6 +255,16 @@ fn no_operator(name: &str, inventory: &OperatorInventory) -> ActionFailure {
     let hint = hint(name, inventory.observed.keys().map(String::as_str));
     let message = format!("there is no Operator {name}{hint}");
     ActionFailure::new(Reason::OperatorNotFound, message)
+}
+
+/// Returns the spec of an Operator after a change; `there` is the Operator if it exists.
+pub fn spec_after(change: &PlannedChange, there: Option<&ObservedOperator>) -> OperatorSpec {
+    if let Some(manifest) = &change.manifest {
+        return OperatorSpec::deserialize(&manifest["spec"]).unwrap_or_default();
+    }
+    let mut spec = there.map(|it| it.spec.clone()).unwrap_or_default();
+    set_fields(&mut spec, change);
+    spec
 }
 
 /// Sets what a change writes of the spec of an Operator.

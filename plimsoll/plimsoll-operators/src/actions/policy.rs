@@ -7,7 +7,7 @@ pub mod compilation;
 pub mod explanation;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::Reason;
@@ -28,6 +28,7 @@ use super::preconditions::violations;
 use super::subjects::is_subject;
 use super::windows::MaintenanceWindows;
 use super::{ActionFailure, cut, enumerated, fits};
+use crate::deletion_plan::counted;
 
 /// The maximum length of the message of a decision, in bytes: a status has one for each policy.
 const MESSAGE_LENGTH_MAX: usize = 1024;
@@ -61,6 +62,8 @@ pub struct PolicyRequest<'a> {
     pub class: &'a NamedClass,
     /// The number of other Actions in the namespace that have not ended.
     pub active: usize,
+    /// The Operators that Actions of the namespace have created, or are about to; empty if they are not known.
+    pub created: &'a BTreeSet<String>,
     /// Whether the requester may make the same changes directly; `None` if that is not known.
     pub may_directly: Option<bool>,
     /// The plan; `None` before there is one.
@@ -335,6 +338,7 @@ fn broken(
         );
         found.push(denied("maxActive".to_owned(), message));
     }
+    found.extend(of_field("maxOperators", beyond_quota(rules.max_operators, request)));
     if let Some(plan) = request.plan {
         let violations =
             violations(plan, &rules.preconditions, request.windows, request.now).into_iter();
@@ -344,6 +348,23 @@ fn broken(
         }));
     }
     found
+}
+
+/// Returns the reason that a plan creates more Operators than a namespace may have; `None` if it does not.
+fn beyond_quota(max: Option<u32>, request: &PolicyRequest<'_>) -> Option<String> {
+    let max = usize::try_from(max?).unwrap_or(usize::MAX);
+    let changes = request.plan.into_iter().flat_map(|it| &it.changes);
+    let new = changes.filter(|it| {
+        it.operation == ChangeOperation::Create && !request.created.contains(&it.operator)
+    });
+    let (new, there) = (new.count(), request.created.len());
+    (new > 0 && there + new > max).then(|| {
+        format!(
+            "Actions of namespace {} have created {}, this one creates {new}, at most {max} may be there",
+            request.namespace,
+            counted(there, "Operator", "Operators")
+        )
+    })
 }
 
 /// Returns the reason that an Action or its plan is about a package that is not allowed; `None` if it is not.

@@ -15,6 +15,8 @@ use super::{ActionFailure, enumerated};
 const CONSISTENT: &str = "consistent";
 const NO_WORKLOAD_REMOVAL: &str = "noWorkloadRemoval";
 const NO_ORPHANS: &str = "noOrphans";
+const NO_DEFINITION_REMOVAL: &str = "noDefinitionRemoval";
+const NO_NEW_CLUSTER_PERMISSIONS: &str = "noNewClusterPermissions";
 const WINDOW: &str = "withinMaintenanceWindow";
 const EXPRESSIONS: &str = "expressions";
 
@@ -51,6 +53,25 @@ pub fn violations(
         let text = format!("nothing would depend on {} any more", enumerated(&plan.orphans));
         found.push(violated(NO_ORPHANS, &text).on(first));
     }
+    if preconditions.no_definition_removal {
+        found.extend(of_changes(plan, NO_DEFINITION_REMOVAL, |change| {
+            let text =
+                || format!("{} of {} would go", enumerated(&change.definitions), change.operator);
+            (!change.definitions.is_empty()).then(text)
+        }));
+    }
+    if preconditions.no_new_cluster_permissions {
+        found.extend(of_changes(plan, NO_NEW_CLUSTER_PERMISSIONS, |change| {
+            let text = || {
+                let permissions = change.new_cluster_permissions.join("; ");
+                format!(
+                    "{} v{} would get in all namespaces: {permissions}",
+                    change.operator, change.version
+                )
+            };
+            (!change.new_cluster_permissions.is_empty()).then(text)
+        }));
+    }
     if let Some(window) = &preconditions.within_maintenance_window
         && let Err(why) = windows.check(window, now)
     {
@@ -72,6 +93,18 @@ pub fn violations(
         }
     }
     found
+}
+
+/// Returns the failure of a precondition that some changes of a plan violate, on the first of them.
+fn of_changes(
+    plan: &ActionPlan,
+    precondition: &'static str,
+    violation: impl Fn(&PlannedChange) -> Option<String>,
+) -> Option<ActionFailure> {
+    let mut violating = plan.changes.iter().filter_map(|it| Some((it, violation(it)?)));
+    let (first, text) = violating.next()?;
+    let texts: Vec<String> = [text].into_iter().chain(violating.map(|(_, text)| text)).collect();
+    Some(violated(precondition, &texts.join("; ")).on(first.subject()))
 }
 
 /// Creates the failure of a precondition.

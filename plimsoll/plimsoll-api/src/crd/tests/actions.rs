@@ -38,6 +38,8 @@ fn preconditions() -> ActionPreconditions {
         consistent: true,
         no_workload_removal: true,
         no_orphans: true,
+        no_definition_removal: true,
+        no_new_cluster_permissions: true,
         within_maintenance_window: Some(WindowReference {
             name: "nights".into(),
             schedule: "0 22 * * 5".into(),
@@ -102,6 +104,8 @@ fn everything_of_an_action_is_declared() {
         leaves_change_set: "cd".into(),
         relies_on: vec!["lantern".into()],
         workloads: vec![RemainingObjects::default()],
+        definitions: vec!["etcdclusters.example.com".into()],
+        new_cluster_permissions: vec!["its service accounts: get on secrets".into()],
         state: ChangeState::Written,
         unwritten: true,
         reason: "Written".into(),
@@ -293,6 +297,7 @@ fn everything_of_classes_and_policies_is_declared() {
             namespace: "ci".into(),
         }],
         max_active: Some(1),
+        max_operators: Some(1),
     };
     let subject =
         PolicySubject { kind: SubjectKind::Group, name: "dev".into(), namespace: "tea".into() };

@@ -81,6 +81,15 @@ pub struct PlannedChange {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<RemainingObjects>,
+    /// Names of the CustomResourceDefinitions that go with it, and all objects of their kinds.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub definitions: Vec<String>,
+    /// Permissions in all namespaces that its bundle brings and that the installed one does not have, as texts. They are
+    /// looked for if `noNewClusterPermissions` is demanded of the plan; none otherwise.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_cluster_permissions: Vec<String>,
     /// How far it is: `Planned`, `Writing` if the request was recorded and may have been sent, `Written` to the
     /// API server, `Completed` or `Failed`.
     // +required

@@ -4,6 +4,7 @@ mod cases;
 mod compile;
 mod explain;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -139,6 +140,7 @@ impl Policies {
             spec,
             class,
             active: 0,
+            created: &BTreeSet::new(),
             may_directly: None,
             plan: None,
             planned: &[],

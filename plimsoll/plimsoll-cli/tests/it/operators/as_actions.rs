@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use kube::api::ListParams;
-use plimsoll_api::olm::action::{CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION};
+use plimsoll_api::olm::action::{
+    CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, CREATED_IN_ANNOTATION,
+};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_operators::RequestedPackage;
@@ -74,8 +76,9 @@ const OPTIONS: [(&str, Form, &str); 17] = [
 ];
 
 /// Annotations that say how an object was written.
-const WRITTEN_BY: [&str; 3] = [
+const WRITTEN_BY: [&str; 4] = [
     CREATED_BY_ANNOTATION,
+    CREATED_IN_ANNOTATION,
     CHANGED_BY_ANNOTATION,
     "kubectl.kubernetes.io/last-applied-configuration",
 ];

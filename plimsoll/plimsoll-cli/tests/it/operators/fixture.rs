@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 const PACKAGES: &str = include_str!("fixture.yaml");
 
 /// The fields of a version that name no package.
-const NO_PACKAGES: [&str; 7] =
-    ["size", "field", "capability", "class", "conversion", "versions", "provides"];
+const NO_PACKAGES: [&str; 8] =
+    ["size", "field", "capability", "class", "conversion", "versions", "provides", "reads"];
 
 /// Requirements by version by package.
 #[derive(serde::Deserialize)]
@@ -96,6 +96,11 @@ fn write_bundle(
     let mut manifest = csv(package, version, skip_range, requires.get("capability"));
     let provided = requires.get("provides").map_or(stem(package), String::as_str);
     manifest["spec"]["customresourcedefinitions"]["owned"] = json!([owned(provided)]);
+    if let Some(resource) = requires.get("reads") {
+        let rule = json!({ "apiGroups": [""], "resources": [resource], "verbs": ["get", "list"] });
+        let permissions = &mut manifest["spec"]["install"]["spec"]["clusterPermissions"];
+        permissions[0]["rules"].as_array_mut().expect("it has rules").push(rule);
+    }
     if requires.contains_key("conversion") {
         manifest["spec"]["webhookdefinitions"] = json!([conversion(package)]);
     }

@@ -43,6 +43,7 @@ scenarios! {
 scenarios! {
     actions_change_operators: actions("actions-changes.yaml");
     actions_follow_policies: actions("actions-policies.yaml");
+    actions_bring_no_permissions: actions("actions-permissions.yaml");
     actions_keep_to_windows: actions("actions-windows.yaml");
     actions_are_tried_again: decisions_on_actions("actions-again.yaml");
     actions_apply_objects: actions("actions-objects.yaml");

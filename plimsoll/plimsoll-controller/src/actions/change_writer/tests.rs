@@ -151,9 +151,14 @@ fn an_operator_is_created_under_the_planned_name_with_the_uid_of_the_action() {
     };
     let expected = json!({
         "name": "foo",
-        "annotations": { "olm.io/created-by-action": "a1", "olm.io/change-set": "set-1" },
+        "annotations": {
+            "olm.io/created-by-action": "a1",
+            "olm.io/created-in-namespace": "tea",
+            "olm.io/change-set": "set-1",
+        },
     });
-    let action = ActionObject { uid: "a1".to_owned(), ..ActionObject::default() };
+    let (namespace, uid) = ("tea".to_owned(), "a1".to_owned());
+    let action = ActionObject { namespace, uid, ..ActionObject::default() };
     assert_eq!(created(&action, &change)["metadata"], expected);
 }
 

@@ -8,7 +8,7 @@ use plimsoll_api::{ApiKind, CLUSTER_VERSION, Reason};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
 use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
-use plimsoll_operators::actions::locks::{Footprint, active, next_end};
+use plimsoll_operators::actions::locks::{Footprint, active, created, next_end};
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -115,10 +115,19 @@ impl ControlLoop {
         };
         let (policies, windows) = (policies.as_slice(), &windows);
         let active = active(action, self.actions.values());
-        let now = self.clock.now();
-        let labels = &labels;
-        let decision =
-            ActionDecision { action, class, policies, windows, active, labels, by_hand, now };
+        let created = &created(&action.namespace, &self.operators, self.actions.values());
+        let (labels, now) = (&labels, self.clock.now());
+        let decision = ActionDecision {
+            action,
+            class,
+            policies,
+            windows,
+            active,
+            created,
+            labels,
+            by_hand,
+            now,
+        };
         let mut attributes = match decision.admit() {
             Ok(attributes) => attributes,
             Err(report) => {
@@ -133,7 +142,8 @@ impl ControlLoop {
             };
             // Observations that are older than the inventory may still be queued.
             self.drain();
-            let plan = match self.plan(&attributes, inventory).await {
+            let looks_for_permissions = decision.looks_for_permissions();
+            let plan = match self.plan(&attributes, inventory, looks_for_permissions).await {
                 Ok(plan) => plan,
                 Err(error) => {
                     tracing::debug!(error, "cannot plan an Action; trying again");
@@ -209,7 +219,7 @@ impl ControlLoop {
         }
     }
 
-    /// Plans an Action with its effective attributes.
+    /// Plans an Action with its effective attributes, with the permissions that its bundles bring if those are looked for.
     ///
     /// # Errors
     ///
@@ -217,9 +227,9 @@ impl ControlLoop {
     async fn plan(
         &self,
         attributes: &EffectiveAction,
-        content: CatalogInventory,
+        mut content: CatalogInventory,
+        looks_for_permissions: bool,
     ) -> Result<Result<ActionPlan, ActionFailure>, String> {
-        let mut content = content;
         content.inventory.observed.clone_from(&self.operators);
         let mut counted = BTreeMap::new();
         let deleted = planning::deleted(attributes, &content.inventory);
@@ -246,14 +256,19 @@ impl ControlLoop {
             let parts = content.parts(planning::packages(&attributes, &content.inventory));
             let (inventory, release) = (&content.inventory, release.as_ref());
             let planned = planning::plan(&attributes, inventory, release, &counted, &parts, &Cel);
-            planned.map(|mut plan| {
+            let planned = planned.map(|mut plan| {
                 for change in plan.changes.iter_mut().filter(|it| !it.bundle.is_empty()) {
                     change.image = content.image(change).unwrap_or_default();
                 }
                 plan
-            })
+            });
+            (planned, content)
         });
-        planned.await.map_err(|error| error.to_string())
+        let (planned, content) = planned.await.map_err(|error| error.to_string())?;
+        match planned {
+            Ok(plan) if looks_for_permissions => self.with_permissions(plan, &content).await,
+            planned => Ok(planned),
+        }
     }
 
     /// Returns what the ClusterVersion requests and reports; `None` if there is none, or the cluster

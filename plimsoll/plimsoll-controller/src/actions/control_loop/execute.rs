@@ -1,5 +1,7 @@
 //! The execution of the plan of an Action.
 
+use std::collections::BTreeSet;
+
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ActionStatus, ChangeOperation, ChangeState, PlannedChange};
 use plimsoll_operators::actions::ActionFailure;
@@ -154,10 +156,18 @@ impl ControlLoop {
         };
         let now = self.clock.now();
         // Preconditions are about the moment at which the execution began.
-        let (windows, active) = (&MaintenanceWindows::default(), 0);
-        let (policies, labels) = (policies.as_slice(), &labels);
-        ActionDecision { action, class, policies, windows, active, labels, by_hand, now }
-            .admit_further()?;
+        let decision = ActionDecision {
+            action,
+            class,
+            policies: &policies,
+            windows: &MaintenanceWindows::default(),
+            active: 0,
+            created: &BTreeSet::new(),
+            labels: &labels,
+            by_hand,
+            now,
+        };
+        decision.admit_further()?;
         // Any change of a catalog that holds the content of its bundles changes the digest. That
         // does not stop a plan that has begun.
         let is_begun = !is_untouched(&action.status);

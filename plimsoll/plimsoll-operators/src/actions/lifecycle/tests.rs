@@ -1,6 +1,6 @@
 //! The status of an Action after its plan was decided on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
@@ -41,6 +41,7 @@ fn decided(
         policies: &policies,
         windows: &MaintenanceWindows::default(),
         active: 0,
+        created: &BTreeSet::new(),
         labels: &BTreeMap::new(),
         by_hand,
         now,
@@ -319,6 +320,7 @@ fn an_action_that_is_not_planned_again_keeps_how_often_it_began() {
             policies: &read_policies(policies),
             windows: &MaintenanceWindows::default(),
             active: 0,
+            created: &BTreeSet::new(),
             labels: &BTreeMap::new(),
             by_hand: DirectPermissions::default(),
             now: at("2026-01-01T00:00:00Z"),
@@ -384,6 +386,7 @@ fn what_is_left_of_a_plan_needs_the_approval_that_policies_require_by_now() {
             policies: &read_policies(policies),
             windows: &MaintenanceWindows::default(),
             active: 5,
+            created: &BTreeSet::new(),
             labels: &BTreeMap::new(),
             by_hand: DirectPermissions::default(),
             now: at("2026-01-01T00:00:00Z"),

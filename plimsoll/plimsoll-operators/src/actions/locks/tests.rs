@@ -1,16 +1,17 @@
 //! The order of Actions that touch the same objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::olm::action::{
-    ActionClassSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
+    ActionClassSpec, ActionState, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
 };
 use plimsoll_api::{ConditionStatus, Reason};
 
-use super::{Footprint, Locks, is_waited_for, next_end};
+use super::{Footprint, Locks, created, is_waited_for, next_end};
 use crate::actions::attributes::NamedClass;
 use crate::actions::report::{ActionObject, Report};
 use crate::actions::tests::at;
+use crate::observed::ObservedOperator;
 
 /// Reads a plan: `+bar` writes an Operator, `?bar` waits for it, `+foo:bar` writes foo, which relies on bar; `+` and
 /// `?` alone do it with the ClusterVersion.
@@ -231,4 +232,35 @@ fn all_actions_end_and_none_runs_beside_one_that_touches_the_same() {
             }
         }
     }
+}
+
+#[test]
+fn operators_are_counted_where_they_were_requested() {
+    let operator = |namespace: Option<&str>| ObservedOperator {
+        created_in: namespace.map(Into::into),
+        ..ObservedOperator::default()
+    };
+    let operators = BTreeMap::from([
+        ("own".to_owned(), operator(Some("tea"))),
+        ("other".to_owned(), operator(Some("coffee"))),
+        ("by-hand".to_owned(), operator(None)),
+    ]);
+    let creating = |name: &str, state: ActionState, at: ChangeState, creates: &str| {
+        let mut action = action(name, 1, state, &format!("+{creates}"));
+        action.status.plan[0].operation = ChangeOperation::Create;
+        action.status.plan[0].state = at;
+        action
+    };
+    let mut foreign = creating("a", ActionState::Running, ChangeState::Planned, "foreign");
+    foreign.namespace = "coffee".into();
+    let actions = [
+        creating("b", ActionState::Running, ChangeState::Planned, "planned"),
+        creating("c", ActionState::Running, ChangeState::Writing, "own"),
+        creating("d", ActionState::Running, ChangeState::Failed, "failed"),
+        creating("e", ActionState::Pending, ChangeState::Planned, "waiting"),
+        action("f", 1, ActionState::Running, "+updated"),
+        foreign,
+    ];
+    let found = created("tea", &operators, &actions);
+    assert_eq!(found, BTreeSet::from(["own".to_owned(), "planned".to_owned()]));
 }

@@ -40,6 +40,11 @@ pub fn explained(rules: &PolicyRules) -> Vec<ExplainedRule> {
         let meaning = format!("at most {max} Actions of the namespace have not ended");
         found.push(rule("maxActive".to_owned(), meaning));
     }
+    if let Some(max) = rules.max_operators {
+        let meaning =
+            format!("at most {max} Operators are there that Actions of the namespace created");
+        found.push(rule("maxOperators".to_owned(), meaning));
+    }
     let preconditions = preconditions(&rules.preconditions).into_iter();
     found.extend(preconditions.map(|(field, it)| rule(format!("preconditions.{field}"), it)));
     if let Some(approval) = ApprovalRule::of(rules) {
@@ -86,6 +91,8 @@ fn preconditions(preconditions: &ActionPreconditions) -> Vec<(&'static str, Stri
         consistent,
         no_workload_removal,
         no_orphans,
+        no_definition_removal,
+        no_new_cluster_permissions,
         within_maintenance_window,
         expressions,
     } = preconditions;
@@ -99,6 +106,15 @@ fn preconditions(preconditions: &ActionPreconditions) -> Vec<(&'static str, Stri
     }
     if *no_orphans {
         found.push(("noOrphans", "no dependency is left that nothing depends on".to_owned()));
+    }
+    if *no_definition_removal {
+        let meaning = "no CustomResourceDefinition goes".to_owned();
+        found.push(("noDefinitionRemoval", meaning));
+    }
+    if *no_new_cluster_permissions {
+        let meaning =
+            "no bundle brings permissions in all namespaces that the installed one does not have";
+        found.push(("noNewClusterPermissions", meaning.to_owned()));
     }
     if let Some(window) = within_maintenance_window {
         let zone = if window.time_zone.is_empty() { "UTC" } else { &window.time_zone };
@@ -145,7 +161,7 @@ mod tests {
                     { "name": "parameters.namespace" },
                 ],
                 "packages": ["lantern", "tidewatch-*"], "catalogs": ["curated"],
-                "channels": ["stable", "lts"], "maxActive": 5,
+                "channels": ["stable", "lts"], "maxActive": 5, "maxOperators": 3,
                 "approvalCount": 2, "approvers": [{ "kind": "Group", "name": "sre" }],
             }),
             &[
@@ -161,12 +177,14 @@ mod tests {
                 "catalogs: what is installed is of catalog curated",
                 "channels: what is installed is of channel stable or lts",
                 "maxActive: at most 5 Actions of the namespace have not ended",
+                "maxOperators: at most 3 Operators are there that Actions of the namespace created",
                 "requiresApproval: the plan has 2 approvals of group sre, other than the requester",
             ],
         );
         check(
             json!({ "preconditions": {
                 "consistent": true, "noWorkloadRemoval": true, "noOrphans": true,
+                "noDefinitionRemoval": true, "noNewClusterPermissions": true,
                 "withinMaintenanceWindow": { "schedule": "0 22 * * *", "duration": "4h" },
                 "expressions": [
                     { "expression": "plan.changes.size() < 5", "message": "too much at once" },
@@ -177,6 +195,9 @@ mod tests {
                 "preconditions.consistent: all requirements are satisfied afterwards",
                 "preconditions.noWorkloadRemoval: no Operator goes that has objects of its kinds",
                 "preconditions.noOrphans: no dependency is left that nothing depends on",
+                "preconditions.noDefinitionRemoval: no CustomResourceDefinition goes",
+                "preconditions.noNewClusterPermissions: no bundle brings permissions in all namespaces that the installed \
+                 one does not have",
                 "preconditions.withinMaintenanceWindow: it begins within 4h after 0 22 * * * in UTC",
                 "preconditions.expressions: `plan.changes.size() < 5` holds of the plan, or: too much at once",
                 "preconditions.expressions: `true` holds of the plan",

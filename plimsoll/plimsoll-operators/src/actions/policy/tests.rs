@@ -1,6 +1,6 @@
 //! Actions of `alice`, judged by policies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::RemainingObjects;
@@ -30,6 +30,7 @@ fn judged(
         spec: &spec,
         class: &class,
         active: 2,
+        created: &BTreeSet::new(),
         may_directly: Some(may_directly),
         plan,
         planned: &[],
@@ -326,6 +327,7 @@ fn a_grant_without_a_missing_approval_comes_first() {
             spec: &spec,
             class: &class,
             active: 0,
+            created: &BTreeSet::new(),
             may_directly: Some(false),
             plan: Some(&plan),
             planned: &[],
@@ -387,4 +389,51 @@ fn a_decision_names_the_rule() {
     check(json!({ "package": "bar" }), false, "packages");
     check(json!({}), true, "maxActive");
     check(json!({}), false, "preconditions.noOrphans");
+}
+
+#[test]
+fn a_plan_that_creates_operators_beyond_a_quota_is_denied() {
+    let check = |created: &[&str], changes: &[(&str, ChangeOperation)], expected: Option<&str>| {
+        let text = policy("a", &json!({ "enforce": { "maxOperators": 2 } }));
+        let action = json!({ "actionClass": "operator-install", "package": "foo" });
+        let spec: ActionSpec = serde_json::from_value(action).unwrap();
+        let changes = changes.iter().map(|(name, operation)| PlannedChange {
+            operator: (*name).to_owned(),
+            operation: *operation,
+            ..PlannedChange::default()
+        });
+        let plan = ActionPlan { changes: changes.collect(), ..ActionPlan::default() };
+        let request = PolicyRequest {
+            namespace: "tea",
+            labels: &BTreeMap::new(),
+            requester: &alice(),
+            spec: &spec,
+            class: &class("operator-install"),
+            active: 0,
+            created: &created.iter().map(|it| (*it).to_owned()).collect(),
+            may_directly: Some(false),
+            plan: Some(&plan),
+            planned: &[],
+            digest: None,
+            windows: &MaintenanceWindows::default(),
+            now: at("2026-01-01T00:00:00Z"),
+        };
+        let verdict = judge(&request, &read_policies(&text));
+        let denied = verdict.granted.err().map(|it| it.message);
+        let expected = expected
+            .map(|it| format!("ActionPolicy a: Actions of namespace tea have created {it}"));
+        assert_eq!(denied, expected);
+        let rule = if denied.is_some() { "maxOperators" } else { "" };
+        assert_eq!(verdict.decisions[0].rule, rule);
+    };
+    let (create, update) = (ChangeOperation::Create, ChangeOperation::Update);
+    check(&[], &[("foo", create), ("bar", create)], None);
+    check(&["baz"], &[("foo", create)], None);
+    let beyond = "1 Operator, this one creates 2, at most 2 may be there";
+    check(&["baz"], &[("foo", create), ("bar", create)], Some(beyond));
+    // What is about to be created is not counted twice, and what creates nothing is not limited.
+    check(&["foo", "baz"], &[("foo", create)], None);
+    check(&["a", "b", "c"], &[("a", update)], None);
+    let full = "3 Operators, this one creates 1, at most 2 may be there";
+    check(&["a", "b", "c"], &[("foo", create), ("a", update)], Some(full));
 }

@@ -22,6 +22,9 @@ fn preconditions_name_what_is_in_the_way() {
                 count: 2,
                 ..RemainingObjects::default()
             }],
+            definitions: vec!["foos.example.com".into()],
+            new_cluster_permissions: vec!["its service accounts: get on secrets".into()],
+            version: "1.2.3".into(),
             ..PlannedChange::default()
         }],
         unsatisfied: vec!["bar requires foo <2, but foo v2.0.0 is installed".into()],
@@ -32,6 +35,8 @@ fn preconditions_name_what_is_in_the_way() {
         consistent: true,
         no_orphans: true,
         no_workload_removal: true,
+        no_definition_removal: true,
+        no_new_cluster_permissions: true,
         within_maintenance_window: Some(WindowReference {
             schedule: "0 22 * * *".into(),
             duration: "1h".into(),
@@ -56,6 +61,16 @@ fn preconditions_name_what_is_in_the_way() {
         ("consistent", Some("bar"), "consistent: bar requires foo <2"),
         ("noWorkloadRemoval", Some("foo"), "noWorkloadRemoval: "),
         ("noOrphans", Some("baz"), "noOrphans: nothing would depend on baz"),
+        (
+            "noDefinitionRemoval",
+            Some("foo"),
+            "noDefinitionRemoval: foos.example.com of foo would go",
+        ),
+        (
+            "noNewClusterPermissions",
+            Some("foo"),
+            "noNewClusterPermissions: foo v1.2.3 would get in all namespaces: its service accounts: get on secrets",
+        ),
         (
             "withinMaintenanceWindow",
             None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, anyhow};
 use plimsoll_api::olm::{BundleReference, CrdUpgradeSafety, OperatorSpec};
 use plimsoll_bundle::crd_safety::{UpgradeProblem, UpgradeRule, check};
-use plimsoll_controller::operators::render;
+use plimsoll_controller::render;
 use plimsoll_operators::lint::BundleMove;
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
 //! `plimsoll operator policy explain`: what a user may request, and under which conditions.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -95,6 +96,7 @@ fn of_class(
         spec: &ActionSpec::default(),
         class,
         active: 0,
+        created: &BTreeSet::new(),
         may_directly: None,
         plan: None,
         planned: &[],

@@ -1,5 +1,7 @@
 //! Requests that a compiled policy and the controller judge, of users who may do nothing by hand.
 
+use std::collections::BTreeSet;
+
 use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Type, Value as CelValue};
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
 use serde_json::{Value, json};
@@ -210,6 +212,7 @@ fn a_compiled_policy_decides_as_the_controller_does() {
                     spec: &spec,
                     class,
                     active: 0,
+                    created: &BTreeSet::new(),
                     may_directly: Some(false),
                     plan: None,
                     planned: &[],

@@ -18,7 +18,7 @@ const DEFECTS_NAMED: usize = 5;
 /// # Errors
 ///
 /// When the bundle cannot be read or installed; the text says why.
-pub(super) fn read(
+pub(crate) fn read(
     operator: &str,
     bundle: &BundleReference,
     source: &CatalogSource,
