@@ -54,7 +54,8 @@ pub use plimsoll_plan::reconciler::levels::LevelView;
 pub use release_loader::SharedStore;
 pub use resources::api_resource;
 pub use view::{
-    Durations, MetricsSnapshot, OperatorView, OperatorsView, View, WaitView, WaitingActions,
+    ActionEnds, Durations, MetricsSnapshot, OperatorView, OperatorsView, View, WaitView,
+    WaitingActions,
 };
 pub use webhook::{Reached, WebhookSettings};
 pub use workloads::{

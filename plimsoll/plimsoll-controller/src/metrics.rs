@@ -60,7 +60,7 @@ const REPAIRS: Family = Family(
 );
 
 /// Every metric there is, in alphabetical order.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 30] = [
     cluster::CONDITIONS.0,
     cluster::TRANSITIONS.0,
     cluster::PAYLOAD_ERRORS.0,
@@ -71,6 +71,7 @@ pub const NAMES: [&str; 29] = [
     cluster::CONDITIONAL_UPDATES.0,
     cluster::PAYLOAD.0,
     operators::ACTION_DURATION.0,
+    operators::ACTIONS_LAST_END.0,
     operators::POLICY_DECISIONS.0,
     operators::ACTIONS_ENDED.0,
     operators::ACTIONS_WAITING_SINCE.0,

@@ -13,7 +13,7 @@ use plimsoll_plan::reconciler::levels::{LevelView, levels};
 use plimsoll_plan::reconciler::status_report::StatusContext;
 
 pub use metrics_snapshot::MetricsSnapshot;
-pub use operators::{Durations, OperatorView, OperatorsView, WaitingActions};
+pub use operators::{ActionEnds, Durations, OperatorView, OperatorsView, WaitingActions};
 
 /// The state of a controller at one moment.
 #[derive(Debug, Clone, Default)]

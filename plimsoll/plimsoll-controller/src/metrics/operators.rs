@@ -56,6 +56,12 @@ pub(super) const ACTIONS_ENDED: Family = Family(
      name), whether it succeeded, failed or was cancelled, and why.",
     &["class", "result", "reason"],
 );
+pub(super) const ACTIONS_LAST_END: Family = Family(
+    "plimsoll_action_last_end_seconds",
+    "When the last of these Actions ended since this process became the leader, by class, result and \
+     reason, in seconds since the epoch.",
+    &["class", "result", "reason"],
+);
 pub(super) const ACTION_DURATION: Family = Family(
     "plimsoll_action_duration_seconds",
     "How long Actions took that ended since this process became the leader, from their start, or their \
@@ -85,8 +91,11 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
         since.with_label_values(&[reason]).set(seconds(actions.since));
     }
     let ended = collected.counters(&ACTIONS_ENDED);
-    for ((class, result, reason), count) in &view.actions_ended {
-        ended.with_label_values(&[class.as_str(), result, reason]).inc_by(*count);
+    let last_end = collected.gauges(&ACTIONS_LAST_END);
+    for ((class, result, reason), ends) in &view.actions_ended {
+        let labels = [class.as_str(), result, reason];
+        ended.with_label_values(&labels).inc_by(ends.count);
+        last_end.with_label_values(&labels).set(seconds(ends.last));
     }
     let decisions = collected.counters(&POLICY_DECISIONS);
     for (labels, count) in &view.policy_decisions {

@@ -105,7 +105,9 @@ fn operators() -> OperatorsView {
         [(ActionState::Failed, 70), (ActionState::Failed, 2), (ActionState::Cancelled, -1)]
     {
         let duration = jiff::SignedDuration::from_secs(seconds);
-        view.action_ended("operator-install".to_owned(), state, "PolicyDenied", duration);
+        // The one that is counted last ended before the one that is counted first.
+        let at = AT.parse::<jiff::Timestamp>().unwrap() + duration;
+        view.action_ended("operator-install".to_owned(), state, "PolicyDenied", duration, at);
     }
     let decision = PolicyDecision {
         policy: "dev".to_owned(),
@@ -143,6 +145,8 @@ fn every_metric_is_exposed_under_its_name() {
         r#"plimsoll_action_waiting_since_seconds{reason="WaitingForAction"} 1767225600"#,
         r#"plimsoll_action_total{class="operator-install",reason="PolicyDenied",result="failed"} 2"#,
         r#"plimsoll_action_total{class="operator-install",reason="PolicyDenied",result="cancelled"} 1"#,
+        r#"plimsoll_action_last_end_seconds{class="operator-install",reason="PolicyDenied",result="failed"} 1767225670"#,
+        r#"plimsoll_action_last_end_seconds{class="operator-install",reason="PolicyDenied",result="cancelled"} 1767225599"#,
         r#"plimsoll_action_policy_decisions_total{decision="denied",mode="enforce",policy="dev",rule="packages"} 2"#,
         r#"plimsoll_action_policy_decisions_total{decision="allowed",mode="enforce",policy="dev",rule=""} 1"#,
         r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="1"} 1"#,

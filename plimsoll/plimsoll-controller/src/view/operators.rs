@@ -27,8 +27,8 @@ pub struct OperatorsView {
     pub actions: BTreeMap<&'static str, usize>,
     /// The Actions that wait, by reason.
     pub actions_waiting: BTreeMap<&'static str, WaitingActions>,
-    /// Number of Actions that ended while this process was the leader, by class, result and reason.
-    pub actions_ended: BTreeMap<(String, &'static str, &'static str), u64>,
+    /// The Actions that ended while this process was the leader, by class, result and reason.
+    pub actions_ended: BTreeMap<(String, &'static str, &'static str), ActionEnds>,
     /// How long they took, by class.
     pub action_durations: BTreeMap<String, Durations>,
     /// How often policies decided while this process was the leader, by policy (empty for the permissions of the
@@ -43,6 +43,15 @@ pub struct WaitingActions {
     pub count: usize,
     /// When the one was created that was created first.
     pub since: Timestamp,
+}
+
+/// The ends of Actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActionEnds {
+    /// Their number.
+    pub count: u64,
+    /// When the last one was.
+    pub last: Timestamp,
 }
 
 /// Durations, counted by their length.
@@ -83,13 +92,14 @@ pub struct OperatorView {
 }
 
 impl OperatorsView {
-    /// Counts an Action that has ended.
+    /// Counts an Action that has ended at a time.
     pub(crate) fn action_ended(
         &mut self,
         class: String,
         state: ActionState,
         reason: &'static str,
         duration: SignedDuration,
+        at: Timestamp,
     ) {
         self.action_durations.entry(class.clone()).or_default().add(duration.as_secs_f64());
         let result = match state {
@@ -97,7 +107,10 @@ impl OperatorsView {
             ActionState::Cancelled => "cancelled",
             _ => "failed",
         };
-        *self.actions_ended.entry((class, result, reason)).or_default() += 1;
+        let ends = self.actions_ended.entry((class, result, reason));
+        let ends = ends.or_insert(ActionEnds { count: 0, last: at });
+        ends.count += 1;
+        ends.last = ends.last.max(at);
     }
 
     /// Counts what a policy decided on an Action.

@@ -46,9 +46,10 @@ impl ControlLoop {
             let class = class.map_or("", |it| &it.name).to_owned();
             let reason = reason_of(after).map_or("", Reason::as_str);
             let since = after.status.start_time.unwrap_or(after.created);
-            let end = after.status.completion_time.unwrap_or_else(|| self.clock.now());
-            let duration = end.duration_since(since);
-            self.view.send_modify(|view| view.action_ended(class, to, reason, duration));
+            // Alerts are about this time, not about what the controller of another class writes.
+            let now = self.clock.now();
+            let duration = after.status.completion_time.unwrap_or(now).duration_since(since);
+            self.view.send_modify(|view| view.action_ended(class, to, reason, duration, now));
         }
     }
 
