@@ -42,15 +42,18 @@ pub(crate) async fn measure() -> Result<Vec<Figure>, anyhow::Error> {
 }
 
 /// A server with a program that executes Actions on it.
-struct Stage {
-    client: Client,
+pub(crate) struct Stage {
+    pub(crate) client: Client,
     program: Option<Program>,
+    /// Further arguments of the program.
+    arguments: &'static [&'static str],
     files: tempfile::TempDir,
     stop: CancellationToken,
 }
 
 impl Stage {
-    async fn start() -> Result<Self, anyhow::Error> {
+    /// Starts a server, and the program with further arguments.
+    pub(crate) async fn start(arguments: &'static [&'static str]) -> Result<Self, anyhow::Error> {
         let files = tempfile::tempdir()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -59,7 +62,7 @@ impl Stage {
         let client = Client::new(server.clone(), "default");
         let stop = CancellationToken::new();
         tokio::spawn(serve(server, listener, stop.clone().cancelled_owned()));
-        let mut stage = Self { client, program: None, files, stop };
+        let mut stage = Self { client, program: None, arguments, files, stop };
         stage.begin()?;
         stage.until_served().await?;
         Ok(stage)
@@ -72,6 +75,7 @@ impl Stage {
         let words = ["run", "--plain", "--operators", "--actions", "--kubeconfig"];
         let mut arguments: Vec<OsString> = words.map(OsString::from).into();
         arguments.extend([path("kubeconfig").into(), "--catalog-dir".into(), catalogs.into()]);
+        arguments.extend(self.arguments.iter().map(OsString::from));
         self.program = Some(Program::start(&arguments, path("socket"))?);
         Ok(())
     }
@@ -180,7 +184,7 @@ fn request(class: &str) -> Value {
 }
 
 /// Waits until a condition holds, at most five minutes.
-async fn until<F: Future<Output = Result<bool, anyhow::Error>>>(
+pub(crate) async fn until<F: Future<Output = Result<bool, anyhow::Error>>>(
     what: &str,
     holds: impl Fn() -> F,
 ) -> Result<(), anyhow::Error> {
@@ -195,7 +199,7 @@ async fn until<F: Future<Output = Result<bool, anyhow::Error>>>(
 }
 
 async fn throughput() -> Result<Figure, anyhow::Error> {
-    let stage = Stage::start().await?;
+    let stage = Stage::start(&[]).await?;
     let class = "operator-install";
     stage.keep_all(class).await?;
     let begin = Instant::now();
@@ -220,7 +224,7 @@ struct Memory {
 
 /// The memory of ended Actions, and what they and those that wait cost at rest.
 async fn history() -> Result<Vec<Figure>, anyhow::Error> {
-    let mut stage = Stage::start().await?;
+    let mut stage = Stage::start(&[]).await?;
     stage.keep_all(CLASS).await?;
     let (mut figures, mut measured, mut text_bytes) = (Vec::new(), Vec::new(), 0);
     let mut there = 0;

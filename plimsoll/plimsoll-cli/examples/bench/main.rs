@@ -5,6 +5,7 @@
 //! control plane takes part when `KUBEBUILDER_ASSETS` names its programs.
 
 mod actions;
+mod admission;
 mod drift;
 mod floor;
 mod install;
@@ -62,6 +63,9 @@ fn main() -> Result<ExitCode, anyhow::Error> {
         }
         if wanted("actions") {
             figures.extend(actions::measure().await?);
+        }
+        if wanted("admission") {
+            figures.extend(admission::measure().await?);
         }
         anyhow::Ok(())
     })?;

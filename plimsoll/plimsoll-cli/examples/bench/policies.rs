@@ -93,7 +93,7 @@ fn decision(
 }
 
 /// Returns a policy of a team.
-fn policy(at: usize) -> Result<NamedPolicy, serde_json::Error> {
+pub(crate) fn policy(at: usize) -> Result<NamedPolicy, serde_json::Error> {
     let spec = json!({
         "subjects": [{ "kind": "Group", "name": format!("team-{at}") }],
         "namespaceSelector": { "matchLabels": { "tenant": "true" } },
