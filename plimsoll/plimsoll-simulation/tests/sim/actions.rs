@@ -44,10 +44,23 @@ struct ActionsResult {
     deleted: Vec<(Duration, String)>,
     /// When tide was allowed, and when it was not any more.
     allowed: Vec<(Duration, bool)>,
-    /// When a plan was approved: by name of the Action.
-    approved: Vec<(Duration, String, String)>,
+    /// The decisions of users on plans, in order.
+    decided: Vec<DecisionOnPlan>,
     /// When all had ended; `None` if it did not come to that.
     ended: Option<Duration>,
+}
+
+/// The approval or rejection of a plan by a user.
+#[derive(Debug, Clone)]
+struct DecisionOnPlan {
+    /// When it was sent.
+    at: Duration,
+    /// The name of the Action.
+    action: String,
+    /// The digest of the plan.
+    plan: String,
+    by: String,
+    is_approval: bool,
 }
 
 impl ActionsResult {

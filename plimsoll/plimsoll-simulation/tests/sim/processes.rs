@@ -203,8 +203,24 @@ impl Processes {
 
     /// Sends a request as a client without faults; returns the HTTP status.
     pub(crate) async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> u16 {
-        let request =
+        self.send_as(None, method, path, kind, body).await
+    }
+
+    /// Sends a request as a client without faults, in the name of a user of a group, or else of the administrator;
+    /// returns the HTTP status.
+    pub(crate) async fn send_as(
+        &self,
+        user: Option<(&str, &str)>,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &Value,
+    ) -> u16 {
+        let mut request =
             http::Request::builder().method(method).uri(path).header("content-type", kind);
+        if let Some((name, group)) = user {
+            request = request.header("impersonate-user", name).header("impersonate-group", group);
+        }
         let body = Body::from(body.to_string().into_bytes());
         let request = request.body(body).expect("it is a request");
         let answer = self.gateway.clone().call(request).await.expect("the server answers");

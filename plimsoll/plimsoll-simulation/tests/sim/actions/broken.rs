@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::history::reported;
 use super::invariants::violations;
-use super::requests::{Request, TENANT};
+use super::requests::{APPROVERS, Request, TENANT};
 use super::schedule::WINDOW_MINUTES;
-use super::{ACTIONS, ActionsResult, CLEAN, play};
+use super::{ACTIONS, ActionsResult, CLEAN, DecisionOnPlan, play};
 use crate::broken::scenario;
 use crate::record::{INSTALLED, Write};
 
@@ -155,9 +155,23 @@ const WRITES: &[(&str, Mutation)] = &[
 
 /// Executions that no policy allowed.
 const PERMISSIONS: &[(&str, Mutation)] = &[
-    ("was executed without an approval", |it| it.approved.clear()),
-    ("was executed without an approval", |it| {
-        it.approved.iter_mut().for_each(|(.., plan)| "another".clone_into(plan));
+    ("was executed with 0 approvals", |it| it.decided.clear()),
+    ("was executed with 0 approvals", |it| {
+        it.decided.iter_mut().for_each(|it| "another".clone_into(&mut it.plan));
+    }),
+    ("was executed with 0 approvals", |it| {
+        it.decided.iter_mut().for_each(|it| TENANT.clone_into(&mut it.by));
+    }),
+    ("was executed with 1 approvals", |it| {
+        it.decided.iter_mut().for_each(|it| APPROVERS[0].clone_into(&mut it.by));
+    }),
+    ("although it was rejected", |it| {
+        let at = place(it, |it| is_creation_of(it, "ledger") && it.at > Duration::from_secs(180));
+        let late = it.decided.iter().map(|it| it.at).max().expect("it was approved");
+        it.writes[at].at = late + Duration::from_secs(120);
+        let by = APPROVERS[2].to_owned();
+        let first = it.decided[0].clone();
+        it.decided.push(DecisionOnPlan { at: late, by, is_approval: false, ..first });
     }),
     ("was executed without a policy", |it| {
         let name = attempt(it);

@@ -1,18 +1,22 @@
 //! Invariants of Actions, whatever the seed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
 use serde_json::Value;
 
 use super::history::{contradictions, plan, reported};
-use super::requests::{ADMINISTRATOR, TENANT};
+use super::requests::{ADMINISTRATOR, APPROVERS, TENANT};
 use super::schedule::unexplained;
 use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, WINDOWS, is_ended, is_seen};
 use crate::record::{ADD_ONS, Write};
 
 /// The time within which a write may follow the question whether it is allowed: requests time out by then.
 const ON_ITS_WAY: Duration = Duration::from_secs(90);
+
+/// The number of approvals that a plan of the tenant for ledger needs.
+const APPROVALS: usize = 2;
 
 const OPERATORS: &str = "/apis/olm.io/v1/operators";
 
@@ -124,12 +128,26 @@ pub(super) fn forbidden(action: &Value, write: &Write, result: &ActionsResult) -
             (!was).then(|| format!("{name} was executed without a policy at {:?}", write.at))
         }
         Some("ledger") => {
-            let digest = &action["status"]["planDigest"];
-            let was = result
-                .approved
-                .iter()
-                .any(|(at, of, plan)| *at <= write.at && of == name && digest == plan.as_str());
-            (!was).then(|| format!("{name} was executed without an approval at {:?}", write.at))
+            let digest = action["status"]["planDigest"].as_str().unwrap_or_default();
+            let decisions = || {
+                let of_action = result.decided.iter().filter(|it| it.action == name);
+                of_action.filter(|it| APPROVERS.contains(&it.by.as_str()) && it.at <= write.at)
+            };
+            let approving = decisions().filter(|it| it.is_approval && it.plan == digest);
+            let approving: BTreeSet<&str> = approving.map(|it| it.by.as_str()).collect();
+            // The last word of each of them, unless it was said while the write was on its way.
+            let is_rejected = APPROVERS.iter().any(|by| {
+                let said = decisions().filter(|it| it.by == *by).last();
+                said.is_some_and(|it| !it.is_approval && it.plan == digest && it.at < begin)
+            });
+            let at = write.at;
+            if approving.len() < APPROVALS {
+                return Some(format!(
+                    "{name} was executed with {} approvals at {at:?}",
+                    approving.len()
+                ));
+            }
+            is_rejected.then(|| format!("{name} was executed at {at:?} although it was rejected"))
         }
         _ => Some(format!("{name} of {TENANT} was executed, which no policy ever allowed")),
     }

@@ -9,8 +9,8 @@ pub(super) enum Request {
     Action { class: &'static str, package: &'static str, by_policy: bool },
     /// Takes the policy back that allows tide, or gives it again.
     Allow(bool),
-    /// Approves whatever waits for that, as it is shown.
-    Approve,
+    /// Decides on the plans that wait for that, in the name of a user.
+    Decide { by: &'static str, is_approval: bool, of: DecidedPlan },
     /// Gives up the Action of this number.
     Cancel(usize),
     /// Gives up the Actions that are executed, or deletes them.
@@ -23,9 +23,22 @@ pub(super) enum Request {
     Touch,
 }
 
+/// The plan that a user decides on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DecidedPlan {
+    /// The one that is shown.
+    Shown,
+    /// One of another Action that waits, or none that there is.
+    Other,
+}
+
 /// The user who needs no policy, and the one who does.
 pub(super) const ADMINISTRATOR: &str = "system:admin";
 pub(super) const TENANT: &str = "alice";
+/// Those who may approve, two of whom have to.
+pub(super) const APPROVERS: [&str; 3] = ["bob", "carol", "dora"];
+/// Their group.
+pub(super) const APPROVER_GROUP: &str = "sre";
 
 pub(super) fn requester(user: &str) -> Value {
     let groups: &[&str] = if user == ADMINISTRATOR { &["system:masters"] } else { &[] };
@@ -53,8 +66,15 @@ pub(super) fn requests(seed: u64) -> Vec<(u64, Request)> {
     for _ in 0..random.u8(..3) {
         requests.push((random.u64(0..90), Request::Allow(random.bool())));
     }
-    for _ in 0..random.u8(1..4) {
-        requests.push((random.u64(10..110), Request::Approve));
+    for _ in 0..random.u8(2..8) {
+        let by = match random.usize(..8) {
+            0 => TENANT,
+            1 => "mallory",
+            number => APPROVERS[number % APPROVERS.len()],
+        };
+        let of = if random.u8(..5) == 0 { DecidedPlan::Other } else { DecidedPlan::Shown };
+        let is_approval = random.u8(..8) > 0;
+        requests.push((random.u64(10..110), Request::Decide { by, is_approval, of }));
     }
     if random.bool() {
         requests.push((random.u64(0..90), Request::Cancel(random.usize(..3))));

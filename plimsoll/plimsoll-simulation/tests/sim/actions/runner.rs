@@ -1,6 +1,6 @@
 //! The run of the requests of a seed in virtual time, with what goes wrong in a scenario.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::requests::{ADMINISTRATOR, Request, TENANT, requester};
+use super::requests::{
+    ADMINISTRATOR, APPROVER_GROUP, APPROVERS, DecidedPlan, Request, TENANT, requester,
+};
 use super::schedule::{WINDOW_MINUTES, WINDOW_PERIOD};
-use super::{ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, WINDOWS, is_ended, is_seen};
+use super::{
+    ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, DecisionOnPlan, WINDOWS, is_ended, is_seen,
+};
 use crate::processes::Processes;
 use crate::record::{ADD_ONS, INSTALLED};
 use crate::scenario::{Action as Incident, Scenario};
@@ -33,6 +37,8 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POLICIES: &str = "/apis/olm.io/v1/actionpolicies";
 const RETRY: &str = "/namespaces/default/retryactions/again";
 const FOLLOWS: &str = "/namespaces/default/eventactions/follow";
+/// The group of users who may not approve.
+const OTHER_GROUP: &str = "dev";
 const MERGE: &str = "application/merge-patch+json";
 
 /// The processes of a scenario, and what was requested of them.
@@ -44,7 +50,7 @@ pub(super) struct Runner {
     backup: Option<Vec<u8>>,
     deleted: Vec<(Duration, String)>,
     allowed: Vec<(Duration, bool)>,
-    approved: Vec<(Duration, String, String)>,
+    decided: Vec<DecisionOnPlan>,
 }
 
 impl Runner {
@@ -57,7 +63,7 @@ impl Runner {
             backup: None,
             deleted: Vec::new(),
             allowed: Vec::new(),
-            approved: Vec::new(),
+            decided: Vec::new(),
         }
     }
 
@@ -105,7 +111,10 @@ impl Runner {
                     let is_seen = second > scenario.faulty_until + WATCHES_AGAIN;
                     let suspended = json!({ "spec": { "suspend": true } });
                     self.processes.send("PATCH", CLEAN, MERGE, &suspended).await;
-                    self.request(&Request::Approve).await;
+                    for by in &APPROVERS[..2] {
+                        let of = DecidedPlan::Shown;
+                        self.request(&Request::Decide { by, is_approval: true, of }).await;
+                    }
                     if requests.peek().is_none() && is_seen && self.has_ended().await {
                         ended = Some(self.began.elapsed());
                         break;
@@ -197,20 +206,7 @@ impl Runner {
                 assert_eq!(status, 201, "{action}");
             }
             Request::Allow(is_allowed) => self.allow(*is_allowed).await,
-            Request::Approve => {
-                for (name, action) in self.listed(ACTIONS).await {
-                    let plan = action["status"]["planDigest"].as_str().unwrap_or_default();
-                    if action["status"]["state"] != "WaitingForApproval" || plan.is_empty() {
-                        continue;
-                    }
-                    let approval = json!({ "plan": plan, "approver": ADMINISTRATOR });
-                    let patch = json!({ "spec": { "approvals": [approval] } });
-                    let path = format!("{ACTIONS}/{name}");
-                    self.approved.push((self.began.elapsed(), name, plan.to_owned()));
-                    let status = self.processes.send("PATCH", &path, MERGE, &patch).await;
-                    assert!(matches!(status, 200 | 404), "an approval is answered with {status}");
-                }
-            }
+            Request::Decide { by, is_approval, of } => self.decide(by, *is_approval, *of).await,
             Request::Cancel(number) => {
                 let path = format!("{ACTIONS}/action-{number}");
                 let patch = json!({ "spec": { "cancelled": true } });
@@ -229,6 +225,40 @@ impl Runner {
                 let path = format!("{CONFIG_MAPS}/followed");
                 assert_eq!(self.processes.send("PATCH", &path, MERGE, &patch).await, 200);
             }
+        }
+    }
+
+    /// Decides on the plans that wait for that, in the name of a user.
+    async fn decide(&mut self, by: &str, is_approval: bool, of: DecidedPlan) {
+        let digest =
+            |it: &Value| it["status"]["planDigest"].as_str().unwrap_or_default().to_owned();
+        let mut waiting = self.listed(ACTIONS).await;
+        waiting.retain(|_, it| {
+            it["status"]["state"] == "WaitingForApproval" && !digest(it).is_empty()
+        });
+        let digests: BTreeSet<String> = waiting.values().map(digest).collect();
+        for (name, action) in waiting {
+            let other = || {
+                let other = digests.iter().find(|it| **it != digest(&action));
+                other.cloned().unwrap_or_else(|| "sha256:0".to_owned())
+            };
+            let plan = if of == DecidedPlan::Shown { digest(&action) } else { other() };
+            let group = if APPROVERS.contains(&by) { APPROVER_GROUP } else { OTHER_GROUP };
+            let word = if is_approval { "Approved" } else { "Rejected" };
+            let decision =
+                json!({ "plan": plan, "approver": by, "groups": [group], "decision": word });
+            let given = action["spec"]["approvals"].as_array().cloned().unwrap_or_default();
+            let others = given.into_iter().filter(|it| it["approver"] != by);
+            let all: Vec<Value> = others.chain([decision]).collect();
+            let patch = json!({ "spec": { "approvals": all } });
+            let path = format!("{ACTIONS}/{name}");
+            let at = self.began.elapsed();
+            let user = Some((by, group));
+            let status = self.processes.send_as(user, "PATCH", &path, MERGE, &patch).await;
+            let expected = if APPROVERS.contains(&by) { [200, 404] } else { [403, 403] };
+            assert!(expected.contains(&status), "a decision of {by} is answered with {status}");
+            let by = by.to_owned();
+            self.decided.push(DecisionOnPlan { at, action: name, plan, by, is_approval });
         }
     }
 
@@ -300,7 +330,7 @@ impl Runner {
             retry: recorder.read(&format!("{ADD_ONS}{RETRY}")).await,
             deleted: self.deleted,
             allowed: self.allowed,
-            approved: self.approved,
+            decided: self.decided,
             ended,
         }
     }
@@ -363,13 +393,36 @@ fn objects() -> Vec<(String, Value)> {
         "metadata": { "name": "often" },
         "spec": { "windows": [times] },
     });
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "approver" },
+        "rules": [{
+            "apiGroups": ["olm.io"], "resources": ["actions"], "verbs": ["get", "patch", "approve"],
+        }],
+    });
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": { "name": "approvers" },
+        "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "approver" },
+        "subjects": [{ "apiGroup": group, "kind": "Group", "name": APPROVER_GROUP }],
+    });
     let in_namespace = |plural: &str| format!("{ADD_ONS}/namespaces/default/{plural}");
     vec![
+        (format!("{rbac}/clusterroles"), role),
+        (format!("{rbac}/clusterrolebindings"), binding),
         (format!("{ADD_ONS}/catalogs"), catalog),
         (POLICIES.to_owned(), policy("tide", &json!({ "packages": ["tide"] }))),
         (
             POLICIES.to_owned(),
-            policy("ledger", &json!({ "packages": ["ledger"], "requiresApproval": true })),
+            policy(
+                "ledger",
+                &json!({
+                    "packages": ["ledger"], "requiresApproval": true, "approvalCount": 2,
+                    "approvers": [{ "kind": "Group", "name": APPROVER_GROUP }],
+                }),
+            ),
         ),
         (CONFIG_MAPS.to_owned(), config_map),
         (WINDOWS.to_owned(), window),
