@@ -165,7 +165,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
     let mut decisions = Vec::new();
     let mut granted = None;
     let mut is_approved = false;
-    let mut refused: Option<ActionFailure> = None;
+    let mut refused: Vec<ActionFailure> = Vec::new();
     if request.may_directly == Some(true) {
         let action = effective(request.spec, request.class, None);
         decisions.push(PolicyDecision {
@@ -200,7 +200,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
                         let message = format!("ActionPolicy {name}: {}", it.failure.message);
                         ActionFailure::new(it.failure.reason, message)
                     });
-                    refused = refused.or(first);
+                    refused.extend(first);
                 }
             }
         }
@@ -212,9 +212,21 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
     let granted = granted.unwrap_or_else(|| {
         // A defect of the request itself is the better explanation.
         effective(request.spec, request.class, None)?;
-        Err(refused.unwrap_or_else(|| no_policy(request)))
+        Err(joined(refused).unwrap_or_else(|| no_policy(request)))
     });
     PolicyVerdict { decisions, granted }
+}
+
+/// Returns the first of some refusals, with the messages of all: any of the policies could have granted it.
+fn joined(refusals: Vec<ActionFailure>) -> Option<ActionFailure> {
+    let mut refusals = refusals.into_iter();
+    let mut first = refusals.next()?;
+    let others: Vec<String> = refusals.map(|it| it.message).collect();
+    if !others.is_empty() {
+        let message = format!("{}; {}", first.message, others.join("; "));
+        first.message = cut(&message, MESSAGE_LENGTH_MAX);
+    }
+    Some(first)
 }
 
 /// Returns the failure of an Action that no policy is about.

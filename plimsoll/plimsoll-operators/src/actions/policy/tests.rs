@@ -437,3 +437,18 @@ fn a_plan_that_creates_operators_beyond_a_quota_is_denied() {
     let full = "3 Operators, this one creates 1, at most 2 may be there";
     check(&["a", "b", "c"], &[("foo", create), ("a", update)], Some(full));
 }
+
+#[test]
+fn a_refusal_names_each_policy_that_could_have_granted_it() {
+    let of_channel = |name: &str, channel: &str| {
+        let rule = json!({ "name": "channel", "values": [channel] });
+        policy(name, &json!({ "enforce": { "attributes": [rule] } }))
+    };
+    let text = [of_channel("a", "stable"), of_channel("b", "fast")].join("\n---\n");
+    let action = json!({"actionClass": "operator-install", "package": "foo", "channel": "beta"});
+    assert_eq!(
+        judged(&text, action, None, false).granted.unwrap_err().message,
+        "ActionPolicy a: attribute channel is beta, allowed: stable; \
+         ActionPolicy b: attribute channel is beta, allowed: fast"
+    );
+}
