@@ -21,6 +21,7 @@ mod revisions;
 mod rollout;
 mod scenario;
 mod scenarios;
+mod self_service;
 mod shell;
 mod survey;
 mod takeover;
@@ -159,9 +160,11 @@ impl AddOns {
 
     /// Ends the controller as SIGKILL would.
     async fn kill(&mut self) {
-        let (_, task) = self.controller.take().expect("a controller runs");
+        let (stop, task) = self.controller.take().expect("a controller runs");
         task.abort();
         let _ = task.await;
+        // Its webhooks end with it.
+        stop.cancel();
     }
 
     async fn stop(&mut self) {

@@ -1,18 +1,21 @@
 //! What the documents show of the program is what it does: each command that needs nothing but the
-//! repository is run, and its output compared.
+//! repository is run, and its output compared. Those of the guide to self-service are run on a cluster
+//! (`operators::self_service`).
 
 #![expect(clippy::panic, reason = "how a test fails")]
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// A command of a document, and the lines shown below it.
-struct Shown<'a> {
-    command: &'a str,
-    lines: Vec<&'a str>,
+pub(crate) struct Shown<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) lines: Vec<&'a str>,
 }
 
 /// The commands in the `console` blocks of a document.
-fn commands(document: &str) -> Vec<Shown<'_>> {
+pub(crate) fn commands(document: &str) -> Vec<Shown<'_>> {
     let mut shown: Vec<Shown<'_>> = Vec::new();
     let mut inside = false;
     for line in document.lines() {
@@ -45,7 +48,7 @@ fn run(command: &str) -> Output {
 }
 
 /// Compares lines with what is shown of them; `…` stands for any number of lines.
-fn is_shown(output: &str, shown: &[&str]) -> Result<(), String> {
+pub(crate) fn is_shown(output: &str, shown: &[&str]) -> Result<(), String> {
     let lines: Vec<&str> = output.lines().collect();
     let mut at = 0;
     let mut anywhere = false;
@@ -118,5 +121,35 @@ fn what_the_document_on_making_releases_shows_is_what_the_program_prints() {
     let document = include_str!("../../../../docs/authoring.md");
     if crate::authoring::has_programs() {
         assert!(check(document, "docs/authoring.md") >= 1);
+    }
+}
+
+/// Adds the Rust sources below a directory to a text.
+fn read_sources(directory: &Path, text: &mut String) {
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            read_sources(&path, text);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            text.push_str(&fs::read_to_string(&path).expect("a file"));
+        }
+    }
+}
+
+#[test]
+fn the_tests_that_the_threat_model_names_exist() {
+    let document = include_str!("../../../../docs/threat-model.md");
+    let mut sources = String::new();
+    read_sources(&std::path::absolute("..").expect("a working directory"), &mut sources);
+    let is_test = |it: &&str| {
+        let is_plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+        it.matches('_').count() >= 2 && it.chars().all(is_plain)
+    };
+    let named: Vec<&str> = document.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() >= 20, "{named:?}");
+    for name in named {
+        // A function, or a scenario.
+        let forms = [format!("fn {name}()"), format!("    {name}: ")];
+        assert!(forms.iter().any(|it| sources.contains(it)), "there is no test {name}");
     }
 }

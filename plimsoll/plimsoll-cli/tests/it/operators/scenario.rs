@@ -70,7 +70,7 @@ pub(super) enum ScenarioStep {
     Change(BTreeMap<String, Value>),
     /// A plan of an Action is approved, without a digest the one that it shows.
     Approve { action: String, plan: Option<String> },
-    /// The clock of the controller is set forward, by seconds.
+    /// The clock of the controller is set forward, by seconds, or back if there are fewer than none.
     Later(i64),
     /// Whether a controller runs from now on: it ends as SIGKILL would, or another one begins.
     Control(bool),
@@ -269,7 +269,7 @@ impl AddOns {
     }
 
     /// Waits until an object can be listed.
-    async fn listed(&self, named: &str) {
+    pub(super) async fn listed(&self, named: &str) {
         let api = Named::parse(named).api(&self.harness.client);
         let names = || async {
             let listed = api.list(&ListParams::default()).await;

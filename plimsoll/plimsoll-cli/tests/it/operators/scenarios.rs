@@ -62,6 +62,7 @@ scenarios! {
     commands_request_actions: commands_with_actions("commands-action.yaml");
     policies_need_no_webhook: shell("compiled.yaml");
     approvals_are_of_several_users: shell_of_a_tenant("approvals.yaml");
+    attacks_of_a_tenant_achieve_nothing: shell_of_a_tenant("attacks.yaml");
     persona_cluster_user: shell_of_a_tenant("persona-cluster-user.yaml");
     persona_control_freak: commands("persona-control-freak.yaml");
     persona_gitops: commands("persona-gitops.yaml");

@@ -109,6 +109,17 @@ impl Shell {
         }
     }
 
+    /// Runs a command line of the administrator in a directory; returns whether it succeeded, and what a
+    /// terminal shows.
+    pub(super) async fn run(&self, line: &str, directory: &Path) -> (bool, String) {
+        let line = format!("exec 2>&1\n{line}");
+        let mut command = self.command(&line, &administrator(), directory);
+        let mut child = command.spawn().expect("there is a shell");
+        drop(child.stdin.take());
+        let Output { status, stdout, .. } = child.wait_with_output().await.expect("it ends");
+        (status.success(), String::from_utf8_lossy(&stdout).into_owned())
+    }
+
     fn command(&self, line: &str, user: &str, directory: &Path) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let paths: Vec<PathBuf> = [self.directory.path().to_owned()]
