@@ -101,8 +101,10 @@ pub struct Grant {
 impl Grant {
     /// Returns what a policy grants.
     fn of(action: EffectiveAction, rules: &PolicyRules) -> Self {
+        let has_range = rules.attributes.iter().any(|it| !it.range.is_empty());
         let exact = Exactness {
-            versions: rules.attributes.iter().any(|it| !it.range.is_empty()),
+            // What follows a range gets the permissions of later versions without another plan.
+            versions: has_range || rules.preconditions.no_new_cluster_permissions,
             catalogs: !rules.catalogs.is_empty(),
             channels: !rules.channels.is_empty(),
         };

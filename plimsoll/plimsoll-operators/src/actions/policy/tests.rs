@@ -452,3 +452,15 @@ fn a_refusal_names_each_policy_that_could_have_granted_it() {
          ActionPolicy b: attribute channel is beta, allowed: fast"
     );
 }
+
+#[test]
+fn what_may_bring_no_permissions_follows_no_range() {
+    let check = |rules: &Value, expected: bool| {
+        let text = policy("a", &json!({ "enforce": rules }));
+        let action = json!({ "actionClass": "operator-install", "package": "foo" });
+        let grant = judged(&text, action, None, false).granted.unwrap();
+        assert_eq!(grant.exact.versions, expected, "{rules}");
+    };
+    check(&json!({ "preconditions": { "noNewClusterPermissions": true } }), true);
+    check(&json!({ "preconditions": { "noWorkloadRemoval": true } }), false);
+}
