@@ -336,6 +336,9 @@ pub struct RetryArguments {
     name: RequestName,
     #[command(flatten)]
     namespace: NamespaceArguments,
+    /// Do not ask whether to request in your name what another user requested
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     options: RequestOptions,
 }
@@ -369,6 +372,7 @@ impl ActionArguments {
     pub(super) fn is_agreed(&self) -> bool {
         match &self.command {
             ActionCommand::Approve(arguments) | ActionCommand::Reject(arguments) => arguments.yes,
+            ActionCommand::Retry(arguments) => arguments.yes,
             _ => false,
         }
     }
@@ -395,7 +399,7 @@ pub(super) async fn run(
         ActionCommand::Reject(arguments) => {
             approve::decide(client, ApprovalDecision::Rejected, arguments, prompter, out).await
         }
-        ActionCommand::Retry(arguments) => request::retry(client, arguments, out).await,
+        ActionCommand::Retry(arguments) => request::retry(client, arguments, prompter, out).await,
         ActionCommand::Cancel(arguments) => approve::cancel(client, arguments, out).await,
         ActionCommand::Logs(arguments) => logs::logs(client, arguments, out).await,
     }

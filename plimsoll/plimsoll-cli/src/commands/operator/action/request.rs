@@ -11,6 +11,7 @@ use plimsoll_api::olm::action::{ActionClassSpec, ActionRequester, ActionState};
 use plimsoll_api::{ACTION, ACTION_CLASS, ApiKind, CRON_ACTION, RETRY_ACTION};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::schedule::Schedule;
+use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ use super::{
 use crate::arguments::name::hint;
 use crate::commands::operator::{FIELD_MANAGER, dry_run_suffix};
 use crate::exit::{self, Refusal};
+use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 use crate::render::object::reference;
 
@@ -220,10 +222,12 @@ fn in_words_of_options(error: Error) -> Error {
     }
 }
 
-/// Runs `plimsoll operator action retry`.
+/// Runs `plimsoll operator action retry`. What another user requested is requested again only if that is agreed to:
+/// policies may have denied it to that user.
 pub(super) async fn retry(
     client: &Client,
     arguments: &RetryArguments,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (kind, name) = (arguments.name.kind, &arguments.name.name);
@@ -241,6 +245,20 @@ pub(super) async fn retry(
     if !matches!(state, ActionState::Failed | ActionState::Cancelled) {
         let state = state_in_words(state);
         bail!("{} `{name}` {state}: only one that failed or was cancelled is retried", kind.kind);
+    }
+    let requester = spec["requester"]["username"].as_str().unwrap_or_default().to_owned();
+    if arguments.options.trial.dry_run.is_none() {
+        let own = myself(client).await?.username;
+        let question = format!(
+            "{} requested {name}; it would be requested again in the name of {own}, with other permissions. \
+             Request it?",
+            on_one_line(&requester)
+        );
+        let is_own = requester.is_empty() || requester == own;
+        if !is_own && !prompter.confirm(&question, DefaultAnswer::No, out)? {
+            let message = "nothing was requested".to_owned();
+            return Err(Refusal { message, exit: exit::DECLINED }.into());
+        }
     }
     remove_decisions(&mut spec);
     if kind == RETRY_ACTION {
