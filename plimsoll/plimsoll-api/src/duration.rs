@@ -18,6 +18,16 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from(duration).map_err(|_| format!("the duration `{text}` is negative"))
 }
 
+/// Returns what is wrong with a duration of hours, minutes and seconds, as the end of a sentence; `None` if
+/// nothing is, or if it is empty.
+pub fn problem(text: &str) -> Option<String> {
+    let is_allowed = |it: char| it.is_ascii_digit() || matches!(it, 'h' | 'm' | 's');
+    let is_read = text.is_empty() || (text.chars().all(is_allowed) && parse(text).is_ok());
+    (!is_read).then(|| {
+        format!("is {text:?}: write hours, minutes and seconds, such as 90s, 40m or 1h30m")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -24,10 +24,8 @@ pub mod preconditions;
 pub mod release;
 pub mod report;
 pub mod retry;
-pub mod schedule;
 mod subjects;
 pub mod triggers;
-pub mod windows;
 
 use std::fmt::Write as _;
 

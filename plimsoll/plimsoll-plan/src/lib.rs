@@ -16,3 +16,4 @@ pub mod spec;
 pub mod status;
 pub mod update;
 mod uptime;
+pub mod windows;

@@ -11,7 +11,7 @@ use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::files::built_in_classes;
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::policy::{NamedPolicy, PolicyRequest, judge};
-use plimsoll_operators::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
 use serde_json::json;
 
 use crate::Figure;

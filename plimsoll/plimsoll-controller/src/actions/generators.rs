@@ -19,8 +19,8 @@ use plimsoll_operators::actions::retry::{Attempt, RetryObject};
 use plimsoll_operators::actions::triggers::{
     self, CronObject, EventObject, MadeAction, ObjectContent, Observations,
 };
-use plimsoll_operators::actions::windows::MaintenanceWindows;
 use plimsoll_operators::actions::{name_after_collisions, owner_label};
+use plimsoll_plan::windows::MaintenanceWindows;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -11,9 +11,9 @@ use plimsoll_operators::actions::check;
 use plimsoll_operators::actions::lifecycle::ActionDecision;
 use plimsoll_operators::actions::policy::{NamedPolicy, PolicyVerdict};
 use plimsoll_operators::actions::report::ActionObject;
-use plimsoll_operators::actions::schedule::Schedule;
 use plimsoll_operators::actions::triggers::filter_problem;
-use plimsoll_operators::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
+use plimsoll_plan::windows::schedule::Schedule;
 use tokio::sync::watch;
 
 use super::access::Access;

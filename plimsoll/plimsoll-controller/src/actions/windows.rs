@@ -11,8 +11,8 @@ use plimsoll_api::olm::window::{MaintenanceWindowSpec, MaintenanceWindowStatus};
 use plimsoll_api::{ConditionStatus, MAINTENANCE_WINDOW, Reason};
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
-use plimsoll_operators::actions::windows::{MaintenanceWindows, WindowState};
 use plimsoll_operators::conditions::{ConditionDraft, condition};
+use plimsoll_plan::windows::{MaintenanceWindows, WindowState};
 use serde::Deserialize as _;
 use serde_json::Value;
 

@@ -13,13 +13,14 @@ use plimsoll_api::olm::policy::PolicyRules;
 use plimsoll_api::olm::window::{WindowReference, WindowTimes};
 use plimsoll_api::{Reason, duration};
 use plimsoll_content::capability::{hint, suggestion};
+use plimsoll_plan::windows::own_times;
+use plimsoll_plan::windows::problems::window_problems;
 use serde_json::Value;
 
 use super::attributes::{
     EffectiveAction, FLAGS, NamedClass, PARAMETER_PREFIX, SPELLINGS, SetAttributes, is_spelled,
     merged, requested,
 };
-use super::schedule::Schedule;
 use super::{ActionFailure, enumerated};
 
 use self::problem_list::Problems;
@@ -104,7 +105,7 @@ fn problems(spec: &ActionSpec, class: &NamedClass, attributes: &SetAttributes) -
     for (field, text) in
         [("deadline", &spec.deadline), ("ttlAfterFinished", &spec.ttl_after_finished)]
     {
-        found.extend(duration_problem(text).map(|why| format!("spec.{field} {why}")));
+        found.extend(duration::problem(text).map(|why| format!("spec.{field} {why}")));
     }
     if duration::parse(&spec.deadline).is_ok_and(|it| it.as_secs() == 0) {
         found.add(|| format!("spec.deadline is {:?}: write at least 1s", spec.deadline));
@@ -173,17 +174,6 @@ fn contradictions(spec: &ActionSpec, class: &NamedClass) -> Vec<String> {
     spellings.map(sentence).collect()
 }
 
-/// Returns what is wrong with a duration of hours, minutes and seconds, as the end of a sentence; `None` if
-/// nothing is, or if it is empty.
-pub(super) fn duration_problem(text: &str) -> Option<String> {
-    let is_allowed = |it: char| it.is_ascii_digit() || matches!(it, 'h' | 'm' | 's');
-    let is_read =
-        text.is_empty() || (text.chars().all(is_allowed) && duration::parse(text).is_ok());
-    (!is_read).then(|| {
-        format!("is {text:?}: write hours, minutes and seconds, such as 90s, 40m or 1h30m")
-    })
-}
-
 /// Returns what is wrong with preconditions.
 fn preconditions(preconditions: &ActionPreconditions) -> Vec<String> {
     let at = "spec.preconditions";
@@ -207,34 +197,6 @@ fn reference_problems(window: &WindowReference) -> Vec<String> {
     let is_whole = times == WindowTimes::default();
     let problem = || format!("{at} has a name: leave out schedule, timeZone and duration");
     if is_whole { Vec::new() } else { vec![problem()] }
-}
-
-/// Returns the times of a reference that names no MaintenanceWindow.
-pub(super) fn own_times(window: &WindowReference) -> WindowTimes {
-    let WindowReference { name: _, schedule, time_zone, duration } = window.clone();
-    WindowTimes { schedule, time_zone, duration }
-}
-
-/// Returns what is wrong with a window, which is at a path of a spec.
-pub(super) fn window_problems(window: &WindowTimes, at: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    match Schedule::parse(&window.schedule, "") {
-        Err(_) if window.schedule.is_empty() => {
-            found.push(format!("{at}.schedule is missing: write for example \"0 22 * * 5\""));
-        }
-        Err(why) => found.push(format!("{at}.schedule: {why}")),
-        Ok(_) => {
-            let zone = Schedule::parse(&window.schedule, &window.time_zone);
-            found.extend(zone.err().map(|why| format!("{at}.timeZone: {why}")));
-        }
-    }
-    let lasts = duration::parse(&window.duration).ok();
-    if let Some(why) = duration_problem(&window.duration) {
-        found.push(format!("{at}.duration {why}"));
-    } else if lasts.is_none_or(|it| it.is_zero()) {
-        found.push(format!("{at}.duration is missing: write for example 4h"));
-    }
-    found
 }
 
 /// Returns the reason that an expression over a plan cannot be evaluated; `None` if it can.

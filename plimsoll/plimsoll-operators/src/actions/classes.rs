@@ -4,11 +4,12 @@
 use std::sync::LazyLock;
 
 use k8s_schema::Schema;
+use plimsoll_api::duration;
 use plimsoll_content::capability::suggestion;
 use serde_json::{Value, json};
 
 use super::attributes::{ATTRIBUTES, FLAGS, NamedClass, PARAMETER_PREFIX, wrapped};
-use super::check::{duration_problem, parameter_problems};
+use super::check::parameter_problems;
 use super::enumerated;
 use super::files::built_in_classes;
 
@@ -39,7 +40,7 @@ pub fn acceptance(class: &NamedClass, others: &[NamedClass]) -> Result<(), Strin
     if is_readable {
         wrong.extend(default_problems(class));
     }
-    if let Some(why) = duration_problem(&class.spec.ttl_after_finished) {
+    if let Some(why) = duration::problem(&class.spec.ttl_after_finished) {
         wrong.push(format!("spec.ttlAfterFinished {why}"));
     }
     if class.spec.by_hand.chars().any(char::is_control) {

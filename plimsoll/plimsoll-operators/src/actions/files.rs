@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::attributes::NamedClass;
 use super::policy::NamedPolicy;
-use super::windows::{NamedWindow, OpeningTimes};
 use crate::loadout::LoadoutFile;
+use plimsoll_plan::windows::{NamedWindow, OpeningTimes};
 
 /// The kinds that are read, beside Namespaces.
 const KINDS: [ApiKind; 7] = [

@@ -23,8 +23,8 @@ use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_rel
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, is_about, judge};
 use super::preconditions::violations;
 use super::report::{ActionObject, Report, limited};
-use super::windows::MaintenanceWindows;
 use super::{ActionFailure, TEXT_LENGTH_MAX, cut};
+use plimsoll_plan::windows::MaintenanceWindows;
 
 /// The maximum length of a query's result in a status, in bytes.
 pub const RESULT_LENGTH_MAX: usize = 64 * 1024;

@@ -15,6 +15,7 @@ use plimsoll_api::olm::action::{
     ActionRequester, ActionSpec, ChangeOperation, EffectiveAttribute, PlannedChange, PolicyDecision,
 };
 use plimsoll_api::olm::policy::{ActionPolicySpec, AttributeRule, PolicyRules};
+use plimsoll_plan::windows::MaintenanceWindows;
 use plimsoll_resolve::range::masterminds::Range;
 use semver::Version;
 use serde_json::Value;
@@ -26,7 +27,6 @@ use super::plan::{ActionPlan, Exactness};
 use super::planning::named;
 use super::preconditions::violations;
 use super::subjects::is_subject;
-use super::windows::MaintenanceWindows;
 use super::{ActionFailure, cut, enumerated, fits};
 use crate::deletion_plan::counted;
 

@@ -8,8 +8,8 @@ use plimsoll_api::olm::action::{
 };
 
 use super::plan::{ActionPlan, workloads_of};
-use super::windows::MaintenanceWindows;
 use super::{ActionFailure, enumerated};
+use plimsoll_plan::windows::MaintenanceWindows;
 
 /// The names of the preconditions, as specs have them.
 const CONSISTENT: &str = "consistent";

@@ -16,12 +16,12 @@ use super::check::effective;
 use super::files::{ActionFiles, built_in_classes};
 use super::planning;
 use super::policy::NamedPolicy;
-use super::windows::MaintenanceWindows;
 use crate::inventory::OperatorInventory;
 use crate::loadout::LoadoutFile;
 use crate::observed::ObservedOperator;
 use crate::query::{ResolutionQuery, answer};
 use crate::{InstalledOperator, RequestedOperator};
+use plimsoll_plan::windows::MaintenanceWindows;
 
 pub(super) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

@@ -18,7 +18,7 @@ use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check::unknown_class;
 use plimsoll_operators::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
 use plimsoll_operators::actions::policy::{PolicyRequest, PolicyVerdict, judge};
-use plimsoll_operators::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
 use serde::Serialize;
 
 use super::selection::read_files_or_input;

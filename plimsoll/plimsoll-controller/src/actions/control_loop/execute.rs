@@ -12,7 +12,7 @@ use plimsoll_operators::actions::execution::{
 };
 use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
 use plimsoll_operators::actions::report::{ActionObject, Report};
-use plimsoll_operators::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};

@@ -18,7 +18,7 @@ use crate::actions::check::effective;
 use crate::actions::plan::ActionPlan;
 use crate::actions::report::ActionObject;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
-use crate::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
 
 /// Returns the status of an Action by `alice` of group `dev` after its plan was decided on.
 fn decided(

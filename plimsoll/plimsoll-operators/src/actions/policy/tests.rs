@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{PolicyRequest, PolicyVerdict, judge};
 use crate::actions::plan::ActionPlan;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
-use crate::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
 
 /// Judges an Action by `alice` of group `dev` in namespace `tea` by the policies in a text.
 fn judged(

@@ -9,7 +9,7 @@ use plimsoll_api::olm::window::WindowReference;
 use super::violations;
 use crate::actions::plan::ActionPlan;
 use crate::actions::tests::{at, read_windows};
-use crate::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
 
 #[test]
 fn preconditions_name_what_is_in_the_way() {

@@ -7,9 +7,9 @@ use plimsoll_api::olm::action::{
 };
 
 use super::{MadeAction, outdated};
-use crate::actions::schedule::Schedule;
-use crate::actions::windows::MaintenanceWindows;
 use crate::actions::{NAME_LENGTH_MAX, cut, derived_name, name_after_collisions};
+use plimsoll_plan::windows::schedule::Schedule;
+use plimsoll_plan::windows::{ClosedWindow, MaintenanceWindows};
 
 /// The maximum number of missed times that are counted, as for CronJobs.
 const COUNTED_MAX: usize = 100;
@@ -128,17 +128,11 @@ fn closed(
     now: Timestamp,
 ) -> Option<(Reason, String)> {
     let name = Some(spec.maintenance_window.as_str()).filter(|it| !it.is_empty())?;
-    let note = match windows.check_named(name, now) {
-        Err(why) if !matches!(windows.find(name), Some(Ok(_))) => {
-            return Some((Reason::InvalidMaintenanceWindow, why));
-        }
-        Err(why) => why,
-        Ok(()) => match windows.check_named(name, due) {
-            Err(_) => format!("MaintenanceWindow {name} was not open at {due}"),
-            Ok(()) => return None,
-        },
-    };
-    Some((Reason::MaintenanceWindowClosed, note))
+    if let Some(ClosedWindow { reason, message }) = windows.closed(name, now) {
+        return Some((reason, message));
+    }
+    let closed = windows.closed(name, due)?;
+    Some((closed.reason, format!("MaintenanceWindow {name} was not open at {due}")))
 }
 
 /// Returns why no Action is made at a time that is due, and a message; `None` if one is made.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::olm::action::{ActionState, ConcurrencyPolicy, CronActionSpec, CronActionStatus};
 
 use super::{CronDecision, CronObject, MadeAction, cron};
-use crate::actions::schedule::Schedule;
 use crate::actions::tests::{at, read_windows};
-use crate::actions::windows::MaintenanceWindows;
+use plimsoll_plan::windows::MaintenanceWindows;
+use plimsoll_plan::windows::schedule::Schedule;
 
 fn made(name: &str, state: ActionState, minute: u32) -> MadeAction {
     let time = at(&format!("2026-01-01T00:{minute:02}:00Z"));

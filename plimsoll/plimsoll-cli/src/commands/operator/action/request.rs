@@ -10,7 +10,7 @@ use kube::{Api, Client, Error};
 use plimsoll_api::olm::action::{ActionClassSpec, ActionRequester, ActionState};
 use plimsoll_api::{ACTION, ACTION_CLASS, ApiKind, CRON_ACTION, RETRY_ACTION};
 use plimsoll_operators::actions::attributes::NamedClass;
-use plimsoll_operators::actions::schedule::Schedule;
+use plimsoll_plan::windows::schedule::Schedule;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize as _;

@@ -11,8 +11,8 @@ use crate::actions::attributes::NamedClass;
 use crate::actions::files::{ActionFiles, built_in_classes};
 use crate::actions::policy::{PolicyRequest, judge};
 use crate::actions::tests::{CURATED, POLICIES, at};
-use crate::actions::windows::MaintenanceWindows;
 use crate::loadout::LoadoutFile;
+use plimsoll_plan::windows::MaintenanceWindows;
 
 const EXAMPLE: &str = include_str!("../../../../../../examples/self-service/policies.yaml");
 const SUBJECTS: &str = r"

@@ -1,14 +1,20 @@
 //! When maintenance windows open and close.
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_api::olm::window::{MaintenanceWindowSpec, WindowExclusion, WindowTimes};
+use plimsoll_api::olm::window::{
+    MaintenanceWindowSpec, WindowExclusion, WindowReference, WindowTimes,
+};
 use plimsoll_content::yaml;
 use serde::Deserialize;
 
-use super::{OpeningTimes, WindowState};
-use crate::actions::tests::at;
+use super::{MaintenanceWindows, OpeningTimes, WindowState};
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+/// Parses a time.
+pub(super) fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
 
 /// Openings of a MaintenanceWindow.
 #[derive(Deserialize)]
@@ -201,6 +207,51 @@ fn a_window_that_is_always_excluded_never_opens() {
     assert_eq!(times.state(at("2026-01-01T00:00:00Z")), WindowState::default());
     assert_eq!(
         times.check(at("2026-01-01T00:00:00Z")),
-        Err("is not open, it never opens again".into())
+        Err("is not open, it never opens again: change its windows or exclusions".into())
     );
+}
+
+#[test]
+fn an_own_window_names_its_fields() {
+    let check = |schedule: &str, time_zone: &str, duration: &str, expected: &str| {
+        let reference = WindowReference {
+            schedule: schedule.into(),
+            time_zone: time_zone.into(),
+            duration: duration.into(),
+            ..WindowReference::default()
+        };
+        let error = MaintenanceWindows::default().check(&reference, at("2026-01-01T12:00:00Z"));
+        let error = error.unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    check("often", "", "1h", "schedule: `often` is no schedule");
+    check("0 22 * * *", "Mars", "1h", "timeZone: `Mars` is no time zone");
+    check("", "", "", "schedule is missing: write for example \"0 22 * * 5\"; duration is missing");
+    check("0 22 * * *", "", "4 hours", "duration is \"4 hours\": write hours");
+    check("0 22 * * *", "", "4h", "it is not open, it opens 2026-01-01T22:00:00Z");
+}
+
+#[test]
+fn many_windows_are_searched_no_longer_than_one() {
+    let times = |schedule: String, duration: &str| {
+        let duration = duration.to_owned();
+        WindowTimes { schedule, duration, ..WindowTimes::default() }
+    };
+    let state = |windows: Vec<WindowTimes>, moment: &str| {
+        let spec = MaintenanceWindowSpec { windows, exclusions: Vec::new() };
+        OpeningTimes::parse(&spec).unwrap().state(at(moment))
+    };
+    // Each begins when the one before ends.
+    let quarters = (0..64).map(|it| times(format!("{} {} * * *", it % 4 * 15, it / 4), "15m"));
+    let closing = state(quarters.collect(), "2026-01-01T00:00:00Z").next_closing;
+    assert_eq!(closing, Some(at("2026-01-01T16:00:00Z")));
+    // They never close: after some openings of each, what is not known yet is left for later.
+    for (count, minutes) in [(1, 400), (64, 7)] {
+        let moment = at("2026-01-01T00:00:00Z");
+        let always = vec![times("* * * * *".to_owned(), "1m"); count];
+        let state = state(always, "2026-01-01T00:00:00Z");
+        assert_eq!((state.is_open, state.next_closing), (true, None));
+        let searched = moment + SignedDuration::from_mins(minutes);
+        assert_eq!(state.changes_at, Some(searched), "{count}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Schedules in local time.
 
 use super::Schedule;
-use crate::actions::tests::at;
+use crate::windows::tests::at;
 
 /// Checks the times of a schedule after a moment.
 #[track_caller]

@@ -1,19 +1,24 @@
 //! Maintenance windows: when they are open, and when that changes.
 
+pub mod problems;
+pub mod schedule;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_api::duration;
 use plimsoll_api::olm::window::{
     MaintenanceWindowSpec, WindowExclusion, WindowReference, WindowTimes,
 };
+use plimsoll_api::{Reason, duration};
+use serde::Deserialize as _;
+use serde_json::Value;
 
-use super::check::{own_times, window_problems};
-use super::schedule::Schedule;
+use self::problems::window_problems;
+use self::schedule::Schedule;
 
-/// How many times in a row a window may open again before it closes until the search for its closing ends. One that
-/// is open every minute of all days would be searched for ever.
-const REOPENINGS_MAX: usize = 400;
+/// How many openings are searched for a closing, of all windows together: more than a year of days that follow one
+/// another, in milliseconds. One that is open every minute of all days would be searched for ever.
+const OPENINGS_SEARCHED_MAX: usize = 400;
 /// How far ahead a closing is searched for.
 const HORIZON: SignedDuration = SignedDuration::from_hours(10 * 366 * 24);
 
@@ -30,6 +35,15 @@ pub struct NamedWindow {
 #[derive(Debug, Clone, Default)]
 pub struct MaintenanceWindows {
     windows: BTreeMap<String, Result<OpeningTimes, String>>,
+}
+
+/// Why a MaintenanceWindow counts as closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosedWindow {
+    /// The reason.
+    pub reason: Reason,
+    /// The same with what to do, as a sentence without a full stop.
+    pub message: String,
 }
 
 /// The times at which a MaintenanceWindow is open.
@@ -78,6 +92,13 @@ impl Closing {
 }
 
 impl MaintenanceWindows {
+    /// Adds a MaintenanceWindow as it is in the cluster, which may be one that cannot be read.
+    pub fn insert_object(&mut self, name: &str, object: &Value) {
+        let spec = MaintenanceWindowSpec::deserialize(&object["spec"]);
+        let spec = spec.map_err(|error| format!("spec: {error}"));
+        self.insert(name, spec.as_ref().map_err(String::clone));
+    }
+
     /// Adds a MaintenanceWindow, with what is wrong with it if it cannot be read.
     pub fn insert(&mut self, name: &str, spec: Result<&MaintenanceWindowSpec, String>) {
         self.windows.insert(name.to_owned(), spec.and_then(OpeningTimes::parse));
@@ -93,21 +114,23 @@ impl MaintenanceWindows {
         self.windows.get(name).map(|it| it.as_ref().map_err(String::as_str))
     }
 
-    /// Checks that a MaintenanceWindow is open at a moment.
-    ///
-    /// # Errors
-    ///
-    /// The reason that it is not, and what to do, as a sentence without a full stop.
-    pub fn check_named(&self, name: &str, moment: Timestamp) -> Result<(), String> {
-        match self.find(name) {
-            None => {
-                Err(format!("there is no MaintenanceWindow {name}: create it, or name another one"))
-            }
-            Some(Err(why)) => Err(format!("MaintenanceWindow {name} is not accepted: {why}")),
+    /// Returns why a MaintenanceWindow counts as closed at a moment; `None` if it is open.
+    pub fn closed(&self, name: &str, moment: Timestamp) -> Option<ClosedWindow> {
+        let (reason, message) = match self.find(name) {
+            None => (
+                Reason::InvalidMaintenanceWindow,
+                format!("there is no MaintenanceWindow {name}: create it, or name another one"),
+            ),
+            Some(Err(why)) => (
+                Reason::InvalidMaintenanceWindow,
+                format!("MaintenanceWindow {name} is not accepted: {why}"),
+            ),
             Some(Ok(times)) => {
-                times.check(moment).map_err(|why| format!("MaintenanceWindow {name} {why}"))
+                let why = times.check(moment).err()?;
+                (Reason::MaintenanceWindowClosed, format!("MaintenanceWindow {name} {why}"))
             }
-        }
+        };
+        Some(ClosedWindow { reason, message })
     }
 
     /// Checks that the window of a reference is open at a moment.
@@ -117,13 +140,17 @@ impl MaintenanceWindows {
     /// The reason that it is not, as a sentence without a full stop.
     pub fn check(&self, reference: &WindowReference, moment: Timestamp) -> Result<(), String> {
         if !reference.name.is_empty() {
-            return self.check_named(&reference.name, moment);
+            return self.closed(&reference.name, moment).map_or(Ok(()), |it| Err(it.message));
         }
-        let windows = vec![own_times(reference)];
-        let spec = MaintenanceWindowSpec { windows, exclusions: Vec::new() };
-        let times = OpeningTimes::parse(&spec)?;
+        let times = OpeningTimes::parse_own(&own_times(reference))?;
         times.check(moment).map_err(|why| format!("it {why}"))
     }
+}
+
+/// Returns the times of a reference that names no MaintenanceWindow.
+pub fn own_times(reference: &WindowReference) -> WindowTimes {
+    let WindowReference { name: _, schedule, time_zone, duration } = reference.clone();
+    WindowTimes { schedule, time_zone, duration }
 }
 
 impl FromIterator<NamedWindow> for MaintenanceWindows {
@@ -166,9 +193,21 @@ impl OpeningTimes {
         }
     }
 
+    /// Parses the window of a reference that names no MaintenanceWindow.
+    fn parse_own(times: &WindowTimes) -> Result<Self, String> {
+        let problems = window_problems(times, "");
+        match problems.is_empty() {
+            true => Ok(Self {
+                windows: Window::parse(times).into_iter().collect(),
+                exclusions: Vec::new(),
+            }),
+            false => Err(problems.join("; ")),
+        }
+    }
+
     /// Returns whether it is open at a moment.
     pub fn is_open(&self, moment: Timestamp) -> bool {
-        self.exclusion(moment).is_none() && self.closing_of_windows(moment).is_some()
+        self.exclusion(moment).is_none() && self.is_window_open(moment)
     }
 
     /// Returns the first time after a moment at which it opens; `None` if it never does, or stays open for a long
@@ -215,7 +254,7 @@ impl OpeningTimes {
         let because = exclusion.map(|it| format!(" ({})", it.reason)).unwrap_or_default();
         let opens = match self.first_open(moment) {
             Some(time) => format!("it opens {time}"),
-            None => "it never opens again".to_owned(),
+            None => "it never opens again: change its windows or exclusions".to_owned(),
         };
         Err(format!("is not open{because}, {opens}"))
     }
@@ -228,7 +267,7 @@ impl OpeningTimes {
             while let Some(exclusion) = self.exclusion(moment) {
                 moment = exclusion.until;
             }
-            if self.closing_of_windows(moment).is_some() {
+            if self.is_window_open(moment) {
                 return Some(moment);
             }
             moment = self.windows.iter().filter_map(|it| it.schedule.after(moment)).min()?;
@@ -240,11 +279,22 @@ impl OpeningTimes {
         let excluded = self.exclusions.iter().map(|it| it.from).filter(|from| *from > open).min();
         let horizon = open.saturating_add(HORIZON).unwrap_or(Timestamp::MAX);
         let mut end = open;
-        for _ in 0..REOPENINGS_MAX {
+        let mut searched = 0;
+        // Since when each window may have opened again: those that have not stay out of the search.
+        let mut reopened = vec![open; self.windows.len()];
+        while searched < OPENINGS_SEARCHED_MAX {
             if let Some(from) = excluded.filter(|from| *from <= end) {
                 return Closing::At(from);
             }
-            match self.closing_of_windows(end) {
+            let mut latest = None;
+            for (window, reopened) in self.windows.iter().zip(&mut reopened) {
+                if *reopened <= end {
+                    searched += 1;
+                    latest = latest.max(window.closing(end));
+                    *reopened = window.schedule.after(end).unwrap_or(Timestamp::MAX);
+                }
+            }
+            match latest {
                 None => return Closing::At(end),
                 Some(closing) if closing > horizon => return Closing::NotBefore(horizon),
                 Some(closing) => end = closing,
@@ -253,9 +303,9 @@ impl OpeningTimes {
         Closing::NotBefore(end)
     }
 
-    /// Returns when the window closes that closes last of those that are open at a moment; `None` if none is open.
-    fn closing_of_windows(&self, moment: Timestamp) -> Option<Timestamp> {
-        self.windows.iter().filter_map(|it| it.closing(moment)).max()
+    /// Returns whether one of the windows is open at a moment, whatever the exclusions say.
+    fn is_window_open(&self, moment: Timestamp) -> bool {
+        self.windows.iter().any(|it| it.closing(moment).is_some())
     }
 
     /// Returns an exclusion that is in effect at a moment; `None` if there is none.
