@@ -109,6 +109,11 @@ pub fn action_manifests() -> Vec<Value> {
     ACTION_MANIFESTS.clone()
 }
 
+/// The definition of MaintenanceWindow, which is also the last one of [`action_manifests`].
+pub fn maintenance_windows() -> Value {
+    ACTION_MANIFESTS.last().cloned().unwrap_or_default()
+}
+
 /// All definitions as YAML text, each with the name of its file.
 pub fn texts() -> [(&'static str, &'static str); 14] {
     [

@@ -91,12 +91,14 @@ impl ActionController {
             }
             None => admission::remove(&client, stop).await?,
         }
+        // That of MaintenanceWindow is kept by their own controller.
+        let kept = definitions.split_last().map_or(&[][..], |(_, others)| others);
         let reinstall = || async {
             admission::apply_policies(&writer).await?;
-            bootstrap::apply_definitions(&client, &writer, &definitions).await?;
+            bootstrap::apply_definitions(&client, &writer, kept).await?;
             apply_classes(&writer).await
         };
-        let kept = reinstall::keep(&client, installed(&policies, &definitions), reinstall, stop);
+        let kept = reinstall::keep(&client, installed(&policies, kept), reinstall, stop);
         let settings = LoopSettings {
             client: client.clone(),
             clock,

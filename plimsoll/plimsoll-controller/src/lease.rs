@@ -33,6 +33,8 @@ pub(crate) const LEASE_NAMESPACE: &str = "kube-system";
 pub(crate) const LEASE_NAME: &str = "plimsoll";
 /// Name of the lease of the controller of Operators.
 pub(crate) const OPERATORS_LEASE_NAME: &str = "plimsoll-operators";
+/// Name of the lease of the controller of MaintenanceWindows.
+pub(crate) const WINDOWS_LEASE_NAME: &str = "plimsoll-windows";
 
 /// How controllers make sure that only one of them writes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -39,6 +39,7 @@ mod spans;
 mod versioned_status;
 mod view;
 mod webhook;
+mod windows;
 mod workloads;
 mod write;
 
@@ -58,6 +59,7 @@ pub use view::{
     WaitingActions,
 };
 pub use webhook::{Reached, WebhookSettings};
+pub use windows::WindowController;
 pub use workloads::{
     Workload, WorkloadError, include_rollouts, removed_conversions, stuck_workloads, workloads,
 };

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::{ApiResource, GroupVersionKind};
 use plimsoll_api::{
-    CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, GroupKind, OPERATOR, RELEASE_PROGRESS, crd,
+    CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, GroupKind, MAINTENANCE_WINDOW, OPERATOR,
+    RELEASE_PROGRESS, crd,
 };
 use plimsoll_content::immutable::is_replaced;
 use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, Decision, decide};
@@ -18,7 +19,7 @@ use plimsoll_content::{Manifest, Payload};
 use plimsoll_plan::plan::{CREATE_ONLY, DELETE};
 use serde_json::Value;
 
-use crate::lease::LEASE_NAME;
+use crate::lease::{LEASE_NAME, WINDOWS_LEASE_NAME};
 use crate::webhook::Reviewer;
 use crate::webhook::capabilities::CapabilityReviewer;
 
@@ -74,7 +75,7 @@ pub fn permissions(payloads: &[&Payload], purpose: &Purpose) -> Permissions {
             needs.manifest(manifest, &plurals, purpose.prune);
         }
     }
-    let mut lease_namespace = in_lease_namespace(LEASE_NAME);
+    let mut lease_namespace = in_lease_namespace(&[LEASE_NAME, WINDOWS_LEASE_NAME]);
     if purpose.webhook {
         lease_namespace.push(certificate_rule::<CapabilityReviewer>());
     }
@@ -101,6 +102,7 @@ impl Needs {
         }
         needs.add(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.plural, &READ);
         needs.add(OPERATOR.group, OPERATOR.plural, &READ);
+        needs.windows();
         if purpose.feature_set.is_none() {
             needs.add(FEATURE_GATE.group, FEATURE_GATE.plural, &READ);
         }
@@ -110,6 +112,13 @@ impl Needs {
         needs.add("events.k8s.io", "events", &WRITE);
         needs.webhook::<CapabilityReviewer>(purpose.webhook);
         needs
+    }
+
+    /// Adds what the controller of MaintenanceWindows takes, whose definition others install as well.
+    fn windows(&mut self) {
+        self.add(MAINTENANCE_WINDOW.group, MAINTENANCE_WINDOW.plural, &READ);
+        let status = format!("{}/status", MAINTENANCE_WINDOW.plural);
+        self.add(MAINTENANCE_WINDOW.group, &status, &["patch"]);
     }
 
     /// Adds what it takes to register a webhook, or only to remove what an earlier process registered.
@@ -228,12 +237,13 @@ fn secret_rule(name: &str) -> PolicyRule {
     rule("", vec!["secrets".to_owned()], verbs, Some(vec![name.to_owned()]))
 }
 
-fn in_lease_namespace(lease: &str) -> Vec<PolicyRule> {
+fn in_lease_namespace(names: &[&str]) -> Vec<PolicyRule> {
     let group = "coordination.k8s.io";
+    let names = names.iter().map(|it| (*it).to_owned()).collect();
     let leases = || vec!["leases".to_owned()];
     vec![
         rule(group, leases(), ["create"], None),
-        rule(group, leases(), ["get", "update"], Some(vec![lease.to_owned()])),
+        rule(group, leases(), ["get", "update"], Some(names)),
     ]
 }
 

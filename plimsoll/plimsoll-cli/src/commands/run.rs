@@ -19,7 +19,7 @@ use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{
     Controller, Error, Leadership, OperatorsView, Reached, Settings, SharedStore, SystemClock,
-    View, WebhookSettings,
+    View, WebhookSettings, WindowController,
 };
 use plimsoll_plan::status::Limits;
 use plimsoll_source::catalog::{Cache, CatalogRoots};
@@ -236,6 +236,11 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         tokio::spawn(async move { live.draw(views, stop).await })
     });
     let mut work = JoinSet::new();
+    if has_release || arguments.actions {
+        let (client, clock) = (client.clone(), Arc::new(SystemClock));
+        let leadership = Leadership::Lease(identity.clone());
+        work.spawn(WindowController { client, clock, leadership }.run(stop.clone()));
+    }
     if let Some(release) = release {
         work.spawn(release.run(client.clone(), view, stop.clone()));
     }

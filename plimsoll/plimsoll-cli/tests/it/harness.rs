@@ -5,9 +5,11 @@
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_apiserver::serve_tls;
 use k8s_testkit::prerequisites::required;
 use k8s_testkit::{ClusterKind, TestCluster, poll};
@@ -20,7 +22,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{Directory, SourceFile, TemplateContext, parse};
 use plimsoll_controller::{
-    Controller, Error, Leadership, Settings, SharedStore, SystemClock, View,
+    Clock, Controller, Error, Leadership, Settings, SharedClock, SharedStore, SystemClock, View,
 };
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::cluster_state;
@@ -49,6 +51,16 @@ pub(crate) const DEFINITION: ApiKind = ApiKind {
 #[derive(Default)]
 pub(crate) struct OperatorSetup(pub(crate) Duration, pub(crate) Faults);
 
+/// The time of this machine, set forward by a test.
+#[derive(Default)]
+pub(crate) struct ShiftedClock(pub(crate) AtomicI64);
+
+impl Clock for ShiftedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
 pub(crate) struct Harness {
     pub(crate) cluster: TestCluster,
     pub(crate) client: Client,
@@ -56,6 +68,8 @@ pub(crate) struct Harness {
     release: watch::Sender<Arc<Payload>>,
     /// Where controllers to come find other releases.
     pub(crate) store: Option<SharedStore>,
+    /// The time of controllers to come.
+    pub(crate) clock: SharedClock,
     controller: Option<Running>,
     /// How its controllers work.
     pub(crate) settings: Settings,
@@ -117,6 +131,7 @@ impl Harness {
             stop_operators,
             release,
             store: None,
+            clock: Arc::new(SystemClock),
             controller: None,
             settings,
             replaces_deposed: false,
@@ -149,9 +164,10 @@ impl Harness {
         let (view, views) = watch::channel(View::default());
         let (settings, release) = (self.settings.clone(), self.release.subscribe());
         let (store, replaces_deposed) = (self.store.clone(), self.replaces_deposed);
+        let clock = Arc::clone(&self.clock);
         let new = move || Controller {
             client: client.clone(),
-            clock: Arc::new(SystemClock),
+            clock: Arc::clone(&clock),
             settings: settings.clone(),
             release: release.clone(),
             store: store.clone(),

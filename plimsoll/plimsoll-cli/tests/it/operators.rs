@@ -32,10 +32,8 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use http::Request;
-use jiff::{SignedDuration, Timestamp};
 use k8s_testkit::ClusterKind;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::client::Body;
@@ -44,7 +42,7 @@ use kube::{Api, Client};
 use plimsoll_api::OPERATOR;
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
-use plimsoll_controller::{Clock, Error, Leadership, OperatorsView};
+use plimsoll_controller::{Error, Leadership, OperatorsView, WindowController};
 use plimsoll_simulation::simulated_operators::Faults as OperatorFaults;
 use plimsoll_source::catalog::CatalogRoots;
 use plimsoll_source::store::Signature;
@@ -54,21 +52,13 @@ use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{Harness, OperatorSetup, PATIENCE, condition, sample_payloads, until};
+use crate::harness::{
+    Harness, OperatorSetup, PATIENCE, ShiftedClock, condition, sample_payloads, until,
+};
 use crate::install::create_cluster_version;
 use crate::updates::store;
 use fixture::Fixture;
 use shell::Shell;
-
-/// The time of this machine, set forward by a test.
-#[derive(Default)]
-struct ShiftedClock(AtomicI64);
-
-impl Clock for ShiftedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::SeqCst))
-    }
-}
 
 /// A cluster with a catalog and a controller of Operators.
 pub(crate) struct AddOns {
@@ -143,7 +133,7 @@ impl AddOns {
     fn control_with(&mut self, client: Client) {
         let stop = CancellationToken::new();
         let controller = OperatorController {
-            client,
+            client: client.clone(),
             clock: Arc::clone(&self.clock) as _,
             settings: OperatorSettings {
                 leadership: Leadership::Alone,
@@ -154,7 +144,13 @@ impl AddOns {
             },
             view: self.view.clone(),
         };
-        let task = tokio::spawn(controller.run(stop.clone()));
+        let clock = Arc::clone(&self.clock) as _;
+        let windows = WindowController { client, clock, leadership: Leadership::Alone };
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            let windows = windows.run(stopped.clone());
+            tokio::try_join!(controller.run(stopped), windows).map(drop)
+        });
         self.controller = Some((stop, task));
     }
 

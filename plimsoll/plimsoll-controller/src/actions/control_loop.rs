@@ -14,7 +14,6 @@ mod observations;
 mod permissions;
 mod queue;
 mod status;
-mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,6 +28,7 @@ use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::triggers::ObjectContent;
 use plimsoll_operators::observed::ObservedOperator;
+use plimsoll_plan::windows::MaintenanceWindows;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -45,7 +45,6 @@ use super::inventory::InventoryClient;
 use super::parts::PartStore;
 use super::review::AdmissionRules;
 use super::selection::{Selection, SelectionWatch};
-use super::windows::WindowStates;
 use crate::clock::SharedClock;
 use crate::events::Recorder;
 use crate::observe::watch_named;
@@ -95,7 +94,7 @@ pub(super) struct ControlLoop {
     classes: Arc<Vec<NamedClass>>,
     class_states: ClassStates,
     policies: Arc<Vec<NamedPolicy>>,
-    window_states: WindowStates,
+    windows: MaintenanceWindows,
     operators: BTreeMap<String, ObservedOperator>,
     /// The contents of the Catalogs that have been read.
     catalogs: BTreeMap<String, ObjectContent>,
@@ -192,7 +191,7 @@ impl ControlLoop {
             classes: Arc::default(),
             class_states: ClassStates::default(),
             policies: Arc::default(),
-            window_states: WindowStates::default(),
+            windows: MaintenanceWindows::default(),
             operators: BTreeMap::new(),
             catalogs: BTreeMap::new(),
             cluster_version: None,
@@ -238,7 +237,6 @@ impl ControlLoop {
             let Some(item) = self.queue.pop() else { break };
             match item {
                 WorkItem::Classes => self.write_class_statuses().await,
-                WorkItem::Windows => self.write_window_statuses().await,
                 WorkItem::Outdated => self.delete_outdated().await,
                 WorkItem::Action(_, id) => self.act(&id).await,
                 WorkItem::Generator(kind, id) => self.generate(kind, &id).await,

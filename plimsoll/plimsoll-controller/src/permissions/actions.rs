@@ -2,11 +2,12 @@
 
 use plimsoll_api::{
     ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION,
-    MAINTENANCE_WINDOW, OPERATOR, RETRY_ACTION, policies,
+    OPERATOR, RETRY_ACTION, policies,
 };
 
-use super::{Needs, Permissions, READ, WRITE, certificate_rule};
+use super::{Needs, Permissions, READ, WRITE, certificate_rule, in_lease_namespace};
 use crate::actions::admission::Registered;
+use crate::lease::WINDOWS_LEASE_NAME;
 
 /// The permissions to install the admission policies of Actions, to serve their webhooks, or only to remove
 /// those of an earlier process, to request Actions in the name of others, and to execute them.
@@ -25,7 +26,6 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
         (ACTION_PART, &["create", "delete"]),
         (ACTION_CLASS, &WRITE),
         (ACTION_POLICY, &[]),
-        (MAINTENANCE_WINDOW, &[]),
         (RETRY_ACTION, &["patch", "delete"]),
         (CRON_ACTION, &["patch"]),
         (EVENT_ACTION, &["patch"]),
@@ -33,8 +33,8 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
         needs.add(kind.group, kind.plural, &READ);
         needs.add(kind.group, kind.plural, verbs);
     }
-    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, MAINTENANCE_WINDOW]
-    {
+    needs.windows();
+    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS] {
         needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
     }
     for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
@@ -47,7 +47,7 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
     // Policies are about namespaces with labels.
     needs.add("", "namespaces", &["get"]);
     needs.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);
-    let lease_namespace =
-        if is_webhook_served { vec![certificate_rule::<Registered>()] } else { Vec::new() };
+    let mut lease_namespace = in_lease_namespace(&[WINDOWS_LEASE_NAME]);
+    lease_namespace.extend(is_webhook_served.then(certificate_rule::<Registered>));
     Permissions { cluster: needs.rules(), lease_namespace }
 }

@@ -36,7 +36,7 @@ pub fn operator_permissions(bundles: &[Vec<Value>]) -> Permissions {
         needs.add(&kind.group, plural, &READ);
         needs.add(&kind.group, plural, &["delete", "patch"]);
     }
-    let mut lease_namespace = in_lease_namespace(LEASE);
+    let mut lease_namespace = in_lease_namespace(&[LEASE]);
     lease_namespace.push(secret_rule(revisions::SECRET));
     Permissions { cluster: needs.rules(), lease_namespace }
 }

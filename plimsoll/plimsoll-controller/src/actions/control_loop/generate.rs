@@ -151,7 +151,7 @@ impl ControlLoop {
         observations: Option<&Observations<'_>>,
     ) -> Result<GeneratorDecision, kube::Error> {
         let now = self.clock.now();
-        let windows = self.window_states.windows();
+        let windows = &self.windows;
         let decision = generator.decide(generated, observations, windows, false, now);
         let Some(name) = &decision.look_for else { return Ok(decision) };
         let actions: Api<DynamicObject> =

@@ -120,10 +120,10 @@ impl ControlLoop {
                 policies.sort_by(|a, b| a.name.cmp(&b.name));
                 self.rules_changed();
             }
-            Observation::Object(MAINTENANCE_WINDOW, id, object) => {
-                self.window_states.observe(&id.name, object.as_deref());
-                self.queue.add([WorkItem::Windows]);
-            }
+            Observation::Object(MAINTENANCE_WINDOW, id, object) => match object {
+                Some(object) => self.windows.insert_object(&id.name, &object),
+                None => self.windows.remove(&id.name),
+            },
             Observation::Object(kind, id, object) => {
                 self.generator_observed(kind, id, object.as_deref())
             }

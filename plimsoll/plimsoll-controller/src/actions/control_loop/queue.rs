@@ -28,8 +28,6 @@ const FIRST_GENERATOR: WorkItem =
 pub(super) enum WorkItem {
     /// The statuses of the classes.
     Classes,
-    /// The statuses of the maintenance windows.
-    Windows,
     /// An Action, in the order of creation.
     Action(Timestamp, NamespacedName),
     /// An object that generates Actions.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_controller::OperatorsView;
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
+use plimsoll_controller::{OperatorsView, WindowController};
 use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use plimsoll_source::catalog::CatalogRoots;
 use serde_json::{Value, json};
@@ -282,6 +282,11 @@ impl Runner {
     fn keep_running(&mut self, scenario: &Scenario) {
         self.processes.keep_running(scenario, |start| {
             let (view, _) = watch::channel(OperatorsView::default());
+            let windows = WindowController {
+                client: start.client.clone(),
+                clock: Arc::clone(&start.clock),
+                leadership: start.leadership.clone(),
+            };
             let controller = OperatorController {
                 client: start.client,
                 clock: start.clock,
@@ -294,7 +299,10 @@ impl Runner {
                 },
                 view,
             };
-            controller.run(CancellationToken::new())
+            async move {
+                let stop = CancellationToken::new();
+                tokio::try_join!(controller.run(stop.clone()), windows.run(stop)).map(drop)
+            }
         });
     }
 
