@@ -338,8 +338,10 @@ reasons! {
     ScheduleMissed,
     /// No Action could be made for a time of a schedule within the deadline to start.
     StartingDeadlineExceeded,
-    /// No Action was made for a time of a schedule, since the MaintenanceWindow was not open.
+    /// A MaintenanceWindow is not open: no Action was made for a time of a schedule, or an update waits.
     MaintenanceWindowClosed,
+    /// The MaintenanceWindows cannot be listed: whether one is open is not known.
+    MaintenanceWindowsUnknown,
     /// No Action was made for a time of a schedule, since the one before had not ended.
     ActionAlreadyActive,
     /// The clock went back behind the time of a schedule that was acted on last.

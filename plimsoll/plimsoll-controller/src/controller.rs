@@ -9,6 +9,7 @@ mod observed;
 mod operators_watch;
 mod startup;
 mod update_request;
+mod windows_watch;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::control_loop::{ControlLoop, LoopExit};
 pub use self::features::cluster_features;
 pub use self::operators_watch::operators_on_platform;
+pub use self::windows_watch::maintenance_windows;
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;

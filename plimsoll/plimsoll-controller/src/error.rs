@@ -24,6 +24,12 @@ pub enum Error {
         /// The error of the client.
         source: kube::Error,
     },
+    /// The MaintenanceWindows could not be read.
+    #[error("failed to list MaintenanceWindows")]
+    ReadWindows {
+        /// The error of the client.
+        source: kube::Error,
+    },
     /// A CustomResourceDefinition of ours could not be installed.
     #[error("failed to install CustomResourceDefinition \"{name}\"")]
     InstallCrd {
@@ -196,6 +202,7 @@ impl Error {
             | Self::InstallClass { source, .. }
             | Self::ReadFeatureGate { source }
             | Self::ReadOperators { source }
+            | Self::ReadWindows { source }
             | Self::ReadClusterVersion { source }
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }

@@ -46,7 +46,9 @@ mod write;
 pub use bootstrap::new_cluster_version;
 pub use bundle_content::render;
 pub use clock::{Clock, SharedClock, SystemClock};
-pub use controller::{Controller, Settings, cluster_features, operators_on_platform};
+pub use controller::{
+    Controller, Settings, cluster_features, maintenance_windows, operators_on_platform,
+};
 pub use dry_run::{DryRun, dry_run};
 pub use error::Error;
 pub use lease::Leadership;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -22,6 +23,7 @@ use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
 use plimsoll_plan::removal::{self, Terminating};
 use plimsoll_plan::update::acknowledge::ConfigMapName;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
+use plimsoll_plan::windows::MaintenanceWindows;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -48,6 +50,10 @@ pub(crate) enum ConfigObservation {
     OperatorDefinition { is_served: bool },
     /// What the installed Operators require of the platform.
     Operators(OperatorsOnPlatform),
+    /// Whether the kind of MaintenanceWindows is served.
+    WindowDefinition { is_served: bool },
+    /// The MaintenanceWindows.
+    Windows(Arc<MaintenanceWindows>),
     /// The data of a ConfigMap; `None` when there is none.
     ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
 }

@@ -35,6 +35,8 @@ pub struct NamedWindow {
 #[derive(Debug, Clone, Default)]
 pub struct MaintenanceWindows {
     windows: BTreeMap<String, Result<OpeningTimes, String>>,
+    /// Why they cannot be listed; `None` if they can.
+    unknown: Option<String>,
 }
 
 /// Why a MaintenanceWindow counts as closed.
@@ -92,6 +94,11 @@ impl Closing {
 }
 
 impl MaintenanceWindows {
+    /// Returns MaintenanceWindows that cannot be listed. `why` is what the API server says.
+    pub fn unknown(why: &str) -> Self {
+        Self { unknown: Some(why.to_owned()), ..Self::default() }
+    }
+
     /// Adds a MaintenanceWindow as it is in the cluster, which may be one that cannot be read.
     pub fn insert_object(&mut self, name: &str, object: &Value) {
         let spec = MaintenanceWindowSpec::deserialize(&object["spec"]);
@@ -116,21 +123,35 @@ impl MaintenanceWindows {
 
     /// Returns why a MaintenanceWindow counts as closed at a moment; `None` if it is open.
     pub fn closed(&self, name: &str, moment: Timestamp) -> Option<ClosedWindow> {
-        let (reason, message) = match self.find(name) {
-            None => (
+        let (reason, message) = match (&self.unknown, self.find(name)) {
+            (Some(why), _) => (
+                Reason::MaintenanceWindowsUnknown,
+                format!(
+                    "whether MaintenanceWindow {name} is open is unknown: {why}; grant get, list and watch on \
+                     maintenancewindows.olm.io"
+                ),
+            ),
+            (None, None) => (
                 Reason::InvalidMaintenanceWindow,
                 format!("there is no MaintenanceWindow {name}: create it, or name another one"),
             ),
-            Some(Err(why)) => (
+            (None, Some(Err(why))) => (
                 Reason::InvalidMaintenanceWindow,
                 format!("MaintenanceWindow {name} is not accepted: {why}"),
             ),
-            Some(Ok(times)) => {
+            (None, Some(Ok(times))) => {
                 let why = times.check(moment).err()?;
                 (Reason::MaintenanceWindowClosed, format!("MaintenanceWindow {name} {why}"))
             }
         };
         Some(ClosedWindow { reason, message })
+    }
+
+    /// Returns when a MaintenanceWindow that is closed at a moment opens; `None` if it is open, never opens, or cannot
+    /// be read.
+    pub fn opens_at(&self, name: &str, moment: Timestamp) -> Option<Timestamp> {
+        let times = self.find(name)?.ok()?;
+        if times.is_open(moment) { None } else { times.first_open(moment) }
     }
 
     /// Checks that the window of a reference is open at a moment.

@@ -13,15 +13,20 @@ use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, Condition, ConditionStatus, Reason};
 use plimsoll_api::{ClusterVersion, ReleaseProgress};
 use plimsoll_content::Payload;
-use plimsoll_controller::{api_resource, cluster_features, operators_on_platform};
+use plimsoll_controller::{
+    api_resource, cluster_features, maintenance_windows, operators_on_platform,
+};
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::{self, Mode};
 use plimsoll_plan::reconciler::refusal;
 use plimsoll_plan::removal::{DeletionTracker, removed_kinds};
 use plimsoll_plan::spec::overrides::{OVERRIDE_TERMS, Overrides};
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
-use plimsoll_plan::update::preconditions::{self, Facts, FailedPrecondition, Objecting};
+use plimsoll_plan::update::preconditions::{
+    self, Facts, FailedPrecondition, Objecting, UpdateWindow, WINDOW_ANNOTATION,
+};
 use plimsoll_plan::update::target::Target;
+use plimsoll_plan::windows::MaintenanceWindows;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -62,6 +67,8 @@ pub struct ClusterState {
     pub features: Features,
     /// What installed Operators require of the platform.
     pub operators: OperatorsOnPlatform,
+    /// The MaintenanceWindows; none if the ClusterVersion names none.
+    pub windows: MaintenanceWindows,
     /// Whether it was installed for a rehearsal: preconditions count as where there is a payload
     /// store, and overrides are the rehearsal's own.
     pub is_rehearsed: bool,
@@ -86,15 +93,27 @@ impl ClusterState {
         let Some(version) = get::<ClusterVersion>(client).await? else { return Ok(None) };
         // A cluster that is not reconciled to a release has no ReleaseProgress, nor its definition.
         let progress = get::<ReleaseProgress>(client).await?;
+        let annotations = version.metadata.annotations.unwrap_or_default();
+        let windows = match annotations.contains_key(WINDOW_ANNOTATION) {
+            true => maintenance_windows(client).await?,
+            false => MaintenanceWindows::default(),
+        };
         Ok(Some(Self {
+            windows,
             spec: version.spec,
             status: version.status.unwrap_or_default(),
             progress: progress.and_then(|it| it.status).unwrap_or_default(),
-            annotations: version.metadata.annotations.unwrap_or_default(),
+            annotations,
             features: cluster_features(client).await?,
             operators: operators_on_platform(client).await?,
             is_rehearsed: false,
         }))
+    }
+
+    /// The MaintenanceWindow that updates begin in, at a time; `None` for any time.
+    fn window(&self, now: Timestamp) -> Option<UpdateWindow<'_>> {
+        let name = self.annotations.get(WINDOW_ANNOTATION)?;
+        UpdateWindow::of(name, &self.windows, now)
     }
 
     /// A condition of the ClusterVersion.
@@ -143,9 +162,14 @@ impl ClusterState {
         mode::choose(&self.status.history, &release.image)
     }
 
-    /// The preconditions that do not hold for going to a payload, in the controller's own words.
+    /// The preconditions that do not hold for going to a payload at a time, in the controller's own words.
     /// One that has no store checks but one of them: there, only a lower version blocks.
-    pub fn findings(&self, payload: &Payload, target: &Target) -> Vec<FailedPrecondition> {
+    pub fn findings(
+        &self,
+        payload: &Payload,
+        target: &Target,
+        now: Timestamp,
+    ) -> Vec<FailedPrecondition> {
         let next = payload.named();
         let current = self.release().filter(|current| current.image != next.image);
         let Some(current) = current.filter(|_| self.mode(&next) == Mode::Updating) else {
@@ -178,6 +202,7 @@ impl ClusterState {
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
                 is_declared,
+                window: self.window(now),
             },
             &next,
         );
@@ -191,9 +216,9 @@ impl ClusterState {
         findings
     }
 
-    /// The preconditions that are known not to hold before the payload of a release is at hand. Its metadata
-    /// may yet declare an update to it, so that no version is too far.
-    pub fn known_findings(&self, next: &Release) -> Vec<FailedPrecondition> {
+    /// The preconditions that are known not to hold at a time before the payload of a release is at hand. Its
+    /// metadata may yet declare an update to it, so that no version is too far.
+    pub fn known_findings(&self, next: &Release, now: Timestamp) -> Vec<FailedPrecondition> {
         let available = self.status.available_updates.as_deref().unwrap_or_default();
         let objection = self.objection_to(preconditions::is_listed(available, next));
         let objecting = objection.map(|it| Objecting { reason: &it.reason, message: &it.message });
@@ -208,6 +233,7 @@ impl ClusterState {
             available: None,
             retrieved: None,
             is_declared: true,
+            window: self.window(now),
         };
         preconditions::check(&facts, next)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::Client;
 use plimsoll_content::Payload;
 use plimsoll_controller::DryRun;
@@ -10,7 +11,7 @@ use plimsoll_plan::update::target::Target;
 
 use crate::cluster_state::ClusterState;
 
-/// Forecasts the update of a cluster to a payload by dry-run requests, for a requested target.
+/// Forecasts the update of a cluster to a payload at a time by dry-run requests, for a requested target.
 ///
 /// # Errors
 ///
@@ -20,6 +21,7 @@ pub async fn forecast(
     cluster: &ClusterState,
     payload: &Payload,
     requested: &Target,
+    now: Timestamp,
 ) -> Result<(Forecast, DryRun), plimsoll_controller::Error> {
     let mode = cluster.mode(&payload.named());
     let mut plan = Arc::new(requested.plan(payload, mode));
@@ -34,7 +36,7 @@ pub async fn forecast(
     cluster_kinds.extend(payload.cluster_kinds());
     let from = cluster.installed();
     let forecast = of_cluster(from, plan, &dry_run.observed_objects, &dry_run.ours, &cluster_kinds);
-    let preconditions = cluster.findings(payload, &target);
+    let preconditions = cluster.findings(payload, &target, now);
     let forecast = Forecast { capabilities, preconditions, ..forecast };
     Ok((forecast, dry_run))
 }

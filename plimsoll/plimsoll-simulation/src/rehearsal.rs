@@ -312,8 +312,9 @@ impl Rehearsal {
     ) -> Result<(Forecast, DryRun), RehearsalError> {
         let mut cluster = ClusterState::read_opt(client).await?.unwrap_or_default();
         cluster.is_rehearsed = matches!(self.initial_state, InitialState::Release(_));
-        let requested = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
-        Ok(dry_run::forecast(client, &cluster, &self.next, &requested).await?)
+        let now = clock.now();
+        let requested = cluster.target(&self.profile, self.feature_set.as_deref(), now);
+        Ok(dry_run::forecast(client, &cluster, &self.next, &requested, now).await?)
     }
 
     /// Starts the simulated workloads and operators, those of the outgoing release too, so that they

@@ -133,7 +133,7 @@ pub async fn run(
                 return Ok(exit::FAILURE.into());
             }
         }
-        Some(UpdateCommand::To(requested)) => match request::update(&cluster, &requested)? {
+        Some(UpdateCommand::To(requested)) => match request::update(&cluster, &requested, now())? {
             UpdateDecision::Nothing(text) => writeln!(out, "{text}")?,
             UpdateDecision::Patch(spec, text) => {
                 patch(&client, &json!({ "spec": { "desiredUpdate": spec } })).await?;

@@ -117,8 +117,9 @@ fn write(event: &Value, kinds: &BTreeMap<(String, String), String>) -> Option<Wr
 /// The forecast of a live cluster.
 pub(crate) async fn forecast(harness: &Harness, payload: &Payload) -> Forecast {
     let cluster = ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
-    let requested = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
-    let forecast = dry_run::forecast(&harness.client, &cluster, payload, &requested);
+    let now = Timestamp::now();
+    let requested = cluster.target(DEFAULT_PROFILE, None, now);
+    let forecast = dry_run::forecast(&harness.client, &cluster, payload, &requested, now);
     forecast.await.expect("the cluster answers").0
 }
 

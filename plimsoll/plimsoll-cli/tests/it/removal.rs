@@ -366,11 +366,12 @@ fn a_repeated_deletion_needs_force_in_another_minor_version() {
             let cluster =
                 ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
             let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
-            let findings = cluster.findings(&payloads[3], &target);
+            let findings = cluster.findings(&payloads[3], &target, Timestamp::now());
             let blocking = findings.iter().filter(|it| it.blocking);
             let reasons: Vec<&str> = blocking.map(|it| it.reason.as_str()).collect();
             assert_eq!(reasons, ["ResourceAlreadyDeleted"], "{findings:?}");
-            assert!(cluster.findings(&payloads[2], &target).iter().all(|it| !it.blocking));
+            let findings = cluster.findings(&payloads[2], &target, Timestamp::now());
+            assert!(findings.iter().all(|it| !it.blocking));
 
             harness.set_spec(json!({"desiredUpdate": {"image": minor, "force": true}})).await;
             harness.completed("1.1.0").await;

@@ -1,18 +1,24 @@
 //! A controller with the rights of `plimsoll rbac`, and no others, does its work.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use plimsoll_api::MAINTENANCE_WINDOW;
 use plimsoll_cli::arguments::registry::RegistryArguments;
 use plimsoll_cli::commands::deploy::{OperatorRbacArguments, RbacArguments, roles};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_controller::Leadership;
+use plimsoll_controller::{Leadership, SystemClock, WindowController};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads, until};
 use crate::leadership::holder;
+use crate::updates::freeze;
 
 #[test]
 fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
@@ -39,11 +45,22 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
         harness.settings.leadership = Leadership::Lease("this one".to_owned());
         harness.replaces_deposed = true;
         harness.control_with(client.clone());
+        let stop = CancellationToken::new();
+        let windows = WindowController {
+            client: client.clone(),
+            clock: Arc::new(SystemClock),
+            leadership: harness.settings.leadership.clone(),
+        };
+        tokio::spawn(windows.run(stop.clone()));
         harness.completed(&first.release.version).await;
         harness.release(&second);
         harness.completed(&second.release.version).await;
 
         until("it leads", || holder(&harness), |it| it == "this one").await;
+        freeze(&harness, Timestamp::MAX).await;
+        let shown = || async { harness.get(MAINTENANCE_WINDOW, "nights").await["status"].clone() };
+        until("its window has a status", shown, |it| it["open"] == false).await;
+        stop.cancel();
         let secrets: Api<Secret> = Api::all(client.clone());
         let refused = secrets.list(&Default::default()).await.unwrap_err();
         assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");

@@ -1,24 +1,30 @@
 //! Updates that are asked for: found in a store, accepted or rejected, held, turned around.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use jiff::{Timestamp, ToSpan as _, Unit};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::events::v1::Event;
 use k8s_testkit::ClusterKind;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_api::{CLUSTER_VERSION, MAINTENANCE_WINDOW};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_controller::{Leadership, WindowController};
+use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::sample;
 use plimsoll_simulation::simulated_operators::Faults;
 use plimsoll_source::read_directory;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
-    Harness, OperatorSetup, PATIENCE, Terminal, condition, on_any_cluster, on_each_cluster,
-    outside_payload, sample_payload, sample_payloads, until,
+    Harness, OperatorSetup, PATIENCE, ShiftedClock, Terminal, condition, on_any_cluster,
+    on_each_cluster, outside_payload, sample_payload, sample_payloads, until,
 };
 use crate::install::create_cluster_version;
 
@@ -233,6 +239,82 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
         harness.completed("1.1.0").await;
         harness.stop().await;
     });
+}
+
+#[test]
+fn an_update_begins_in_its_maintenance_window_and_is_carried_to_its_end() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [first, Arc::clone(&second)];
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+        let clock = Arc::new(ShiftedClock::default());
+        harness.clock = Arc::clone(&clock) as _;
+        harness.store = Some(store(Signature::NotSigned));
+        harness.control();
+        let (client, stop) = (harness.client.clone(), CancellationToken::new());
+        let (windows, leadership) = (Arc::clone(&clock) as _, Leadership::Alone);
+        let windows = WindowController { client, clock: windows, leadership };
+        let windows = tokio::spawn(windows.run(stop.clone()));
+        harness.completed("1.0.0").await;
+
+        harness.annotate("plimsoll.io/maintenance-window", json!("nights")).await;
+        harness.pause(json!("30")).await;
+        ask(&harness, json!({ "version": "1.1.0" })).await;
+        let waits = |status: &Value, why: &str| {
+            let message = condition(status, "ReleaseAccepted")["message"].as_str();
+            says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+                && message.is_some_and(|it| it.contains(why))
+        };
+        let missing = "there is no MaintenanceWindow nights: create it, or name another one";
+        harness.cluster_version_until(|status| waits(status, missing)).await;
+        let opens = Timestamp::now().round(Unit::Second).expect("a time") + 1.hours();
+        freeze(&harness, opens).await;
+        let closed = format!(
+            "\"MaintenanceWindowClosed\": MaintenanceWindow nights is not open (a freeze), it opens {opens}"
+        );
+        let status = harness.cluster_version_until(|status| waits(status, &closed)).await;
+        assert_eq!(history(&status), ["1.0.0 Completed"]);
+        let cluster = ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
+        let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
+        let findings = cluster.findings(&second, &target, Timestamp::now());
+        assert_eq!(findings[0].reason, "MaintenanceWindowClosed", "{findings:?}");
+        let is_closed = |it: &Value| it["open"] == false && it["nextOpening"] == opens.to_string();
+        let shown = || async { harness.get(MAINTENANCE_WINDOW, "nights").await["status"].clone() };
+        until("its status says so", shown, is_closed).await;
+
+        // It opens, and closes again once the update has begun.
+        clock.0.store(7200, Ordering::SeqCst);
+        harness.cluster_version_until(|it| says(it, "Progressing", "True", "UpdatePaused")).await;
+        freeze(&harness, opens + 1000.hours()).await;
+        until("it is closed again", shown, |it| it["open"] == false).await;
+        harness.pause(Value::Null).await;
+        harness.completed("1.1.0").await;
+        let status = harness.cluster_version_until(|_| true).await;
+        assert_eq!(history(&status), ["1.1.0 Completed", "1.0.0 Completed"]);
+        assert_eq!(status["history"][0]["acceptedRisks"], Value::Null, "{status:#}");
+        harness.stop().await;
+        stop.cancel();
+        windows.await.expect("it does not panic").expect("it ends well");
+    });
+}
+
+/// Applies the MaintenanceWindow `nights`, which is closed until a time, once its kind is served.
+pub(crate) async fn freeze(harness: &Harness, until_time: Timestamp) {
+    let window = json!({
+        "apiVersion": MAINTENANCE_WINDOW.api_version(),
+        "kind": MAINTENANCE_WINDOW.kind,
+        "metadata": { "name": "nights" },
+        "spec": {
+            "windows": [{ "schedule": "0 0 * * *", "duration": "24h" }],
+            "exclusions": [
+                { "from": "2026-01-01T00:00:00Z", "until": until_time, "reason": "a freeze" },
+            ],
+        },
+    });
+    let api = harness.api(MAINTENANCE_WINDOW);
+    let (parameters, patch) = (PatchParams::apply("administrator"), Patch::Apply(window));
+    let applied = || async { api.patch("nights", &parameters, &patch).await.is_ok() };
+    until("the window is applied", applied, |it| *it).await;
 }
 
 #[test]

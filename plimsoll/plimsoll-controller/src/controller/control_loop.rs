@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::Controller;
 use super::features::FeatureWatch;
 use super::operators_watch::OperatorsWatch;
+use super::windows_watch::WindowsWatch;
 use crate::clock::Stopwatch;
 use crate::events::Recorder;
 use crate::observe::ConfigObservation;
@@ -43,6 +44,7 @@ pub(super) struct ControlLoop {
     pub(super) recorder: Recorder,
     pub(super) feature_watch: FeatureWatch,
     pub(super) operators_watch: OperatorsWatch,
+    pub(super) windows_watch: WindowsWatch,
     /// What changes of `spec.capabilities` are judged by.
     pub(super) rules: watch::Sender<CapabilityRules>,
     /// Whether the connection of the ClusterVersion's watch was lost and it was not listed since: what
@@ -183,6 +185,7 @@ impl ControlLoop {
             (execution.wake_at(), steady),
             (execution.removals().tracker().due_at(), steady),
             (self.reconciler.desired.overrides().next_expiry(now), now),
+            (self.reconciler.requests.opens_at(), now),
         ];
         let times_of_day = times_of_day.into_iter().filter_map(|(at, now)| {
             let delay = Duration::try_from(at?.duration_since(now)).unwrap_or_default();

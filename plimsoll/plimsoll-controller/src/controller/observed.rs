@@ -13,6 +13,8 @@ use plimsoll_plan::removal::PRUNE;
 use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
 use plimsoll_plan::spec::read;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
+use plimsoll_plan::update::preconditions::WINDOW_ANNOTATION;
+use plimsoll_plan::windows::MaintenanceWindows;
 use serde::Deserialize;
 
 use super::Controller;
@@ -61,6 +63,12 @@ impl ControlLoop {
                 }
             }
             ConfigObservation::Operators(operators) => self.operators_observed(operators),
+            ConfigObservation::WindowDefinition { is_served } => {
+                if self.windows_watch.defined(is_served) {
+                    self.windows_observed(Arc::default());
+                }
+            }
+            ConfigObservation::Windows(windows) => self.windows_observed(windows),
             ConfigObservation::FeatureGate(object) => {
                 self.feature_gate_changed(controller, object.as_deref()).await;
             }
@@ -93,6 +101,7 @@ impl ControlLoop {
         let named = &status.capabilities.enabled_capabilities;
         let override_terms = annotations.override_terms.as_deref();
         let enabled = self.reconciler.desired.cluster_version_changed(spec, override_terms, named);
+        self.reconciler.desired.maintenance_window_changed(annotations.maintenance_window);
         self.publish_rules();
         self.emit_all(enabled.iter().map(|name| events::capability_enabled(name)));
         self.pause_changed(annotations.pause, self.stopwatch.steady_time());
@@ -120,6 +129,11 @@ impl ControlLoop {
         if self.reconciler.requests.operators_changed(operators, desired, uptime) {
             self.reporter.touch();
         }
+    }
+
+    /// The MaintenanceWindows are these.
+    fn windows_observed(&mut self, windows: Arc<MaintenanceWindows>) {
+        self.reconciler.requests.windows_changed(windows, self.stopwatch.uptime());
     }
 
     fn pause_changed(&mut self, annotation: Option<String>, now: jiff::Timestamp) {
@@ -160,6 +174,7 @@ pub(super) struct Annotations {
     pub(super) pause: Option<String>,
     pub(super) prune: Option<String>,
     pub(super) override_terms: Option<String>,
+    pub(super) maintenance_window: Option<String>,
 }
 
 impl Annotations {
@@ -169,13 +184,19 @@ impl Annotations {
             pause: annotation(PAUSE_BEFORE),
             prune: annotation(PRUNE),
             override_terms: annotation(OVERRIDE_TERMS),
+            maintenance_window: annotation(WINDOW_ANNOTATION),
         }
     }
 
     /// By name, for the record of a ClusterVersion that may be deleted.
     pub(super) fn recorded(&self) -> Vec<AnnotationRecord> {
-        let Self { pause, prune, override_terms } = self;
-        let named = [(PAUSE_BEFORE, pause), (PRUNE, prune), (OVERRIDE_TERMS, override_terms)];
+        let Self { pause, prune, override_terms, maintenance_window } = self;
+        let named = [
+            (PAUSE_BEFORE, pause),
+            (PRUNE, prune),
+            (OVERRIDE_TERMS, override_terms),
+            (WINDOW_ANNOTATION, maintenance_window),
+        ];
         let present = named.into_iter().filter_map(|(name, value)| {
             Some(AnnotationRecord { name: name.to_owned(), value: value.clone()? })
         });

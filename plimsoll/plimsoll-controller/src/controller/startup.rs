@@ -24,6 +24,7 @@ use plimsoll_plan::reconciler::updates::{UpdateRequests, go_architecture};
 use plimsoll_plan::spec::overrides::Overrides;
 use plimsoll_plan::update::acknowledge;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
+use plimsoll_plan::windows::MaintenanceWindows;
 use plimsoll_source::store::Listing;
 use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
@@ -36,6 +37,7 @@ use super::control_loop::ControlLoop;
 use super::features::{self, FeatureWatch};
 use super::observed::{Annotations, read_cluster_version};
 use super::operators_watch::{OperatorsWatch, operators_on_platform};
+use super::windows_watch::{WindowsWatch, maintenance_windows};
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::Stopwatch;
 use crate::error::Error;
@@ -60,6 +62,8 @@ pub(super) struct InitialState {
     feature_watch: FeatureWatch,
     operators: OperatorsOnPlatform,
     operators_watch: OperatorsWatch,
+    windows: MaintenanceWindows,
+    windows_watch: WindowsWatch,
 }
 
 /// The objects with a status of this controller, and the resources of the cluster.
@@ -101,6 +105,8 @@ impl Controller {
         let features = retry_until_ok(stop, || features::find(client, &self.settings)).await?;
         let operators = retry_until_ok(stop, || operators_on_platform(client)).await?;
         let operators_watch = OperatorsWatch::start(client.clone(), sender.clone(), watches);
+        let windows = retry_until_ok(stop, || maintenance_windows(client)).await?;
+        let windows_watch = WindowsWatch::start(client.clone(), sender.clone(), watches);
         let feature_watch =
             FeatureWatch::start(client.clone(), &self.settings, sender, &objects.resources);
         let given = Arc::clone(&self.release.borrow_and_update());
@@ -126,6 +132,8 @@ impl Controller {
             feature_watch,
             operators,
             operators_watch,
+            windows,
+            windows_watch,
         })
     }
 
@@ -230,7 +238,7 @@ impl Controller {
         features: Features,
         now: Timestamp,
     ) -> DesiredState {
-        DesiredState::new(DesiredInputs {
+        let mut desired = DesiredState::new(DesiredInputs {
             profile: &self.settings.profile,
             always_enabled: &self.settings.always_enabled,
             payload,
@@ -240,7 +248,9 @@ impl Controller {
             enabled_before: &enabled_before(&objects.status, &objects.recorded),
             implied: objects.recorded.capabilities.implied.clone(),
             now,
-        })
+        });
+        desired.maintenance_window_changed(annotations.maintenance_window.clone());
+        desired
     }
 
     /// Decides what the process starts with, based on what an earlier one recorded.
@@ -325,7 +335,9 @@ impl ControlLoop {
         let heads = controller.store.as_ref().map(|_| state.listing.releases.clone());
         let architecture = go_architecture(std::env::consts::ARCH);
         let uptime = stopwatch.uptime();
-        let requests = UpdateRequests::new(&desired, heads, state.operators, architecture, uptime);
+        let mut requests =
+            UpdateRequests::new(&desired, heads, state.operators, architecture, uptime);
+        requests.windows_changed(Arc::new(state.windows), uptime);
         let mut reconciler = Reconciler {
             requests,
             pause: PauseRequest::new(annotations.pause),
@@ -358,6 +370,7 @@ impl ControlLoop {
             recorder: state.recorder,
             feature_watch: state.feature_watch,
             operators_watch: state.operators_watch,
+            windows_watch: state.windows_watch,
             rules: state.rules,
             is_cluster_version_unknown: false,
             is_storage_rolled_back: false,

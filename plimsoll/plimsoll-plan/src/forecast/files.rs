@@ -92,6 +92,7 @@ fn failed_preconditions(
         available: None,
         retrieved: None,
         is_declared: false,
+        window: None,
     };
     preconditions::check(&facts, &plan.release)
 }

@@ -92,6 +92,8 @@ pub struct DesiredState {
     capabilities: Capabilities,
     implied: Vec<ImpliedCapability>,
     overrides: Overrides,
+    /// The name of the MaintenanceWindow that updates begin in; empty for any time.
+    maintenance_window: String,
     inputs: PlanInputs,
 }
 
@@ -107,6 +109,7 @@ impl DesiredState {
             verified: false,
             accepted_risks: String::new(),
             overrides: Overrides::parse(&spec.overrides, inputs.override_terms),
+            maintenance_window: String::new(),
             spec,
             features,
             capabilities: Capabilities::default(),
@@ -235,6 +238,16 @@ impl DesiredState {
         };
         let new = self.capabilities.enabled.difference(&before.enabled);
         new.filter(|name| !is_implicit(name)).cloned().collect()
+    }
+
+    /// The annotation with the MaintenanceWindow that updates begin in is this now; `None` without one.
+    pub fn maintenance_window_changed(&mut self, annotation: Option<String>) {
+        self.maintenance_window = annotation.unwrap_or_default();
+    }
+
+    /// The name of the MaintenanceWindow that updates begin in; empty for any time.
+    pub fn maintenance_window(&self) -> &str {
+        &self.maintenance_window
     }
 
     /// The features of the cluster are these now. Returns what that changes for the release, for

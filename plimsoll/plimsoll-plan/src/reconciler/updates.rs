@@ -31,8 +31,9 @@ use crate::update::acceptance::{
 use crate::update::acknowledge::{self, Acknowledgements};
 use crate::update::available::available;
 use crate::update::operators::OperatorsOnPlatform;
-use crate::update::preconditions::{self, BrokenOperator, Facts, Objecting};
+use crate::update::preconditions::{self, BrokenOperator, Facts, Objecting, UpdateWindow};
 use crate::update::upgradeable::{self, UpgradeableCondition};
+use crate::windows::MaintenanceWindows;
 
 /// How often preconditions that do not hold are checked again.
 pub const RECONSIDER_INTERVAL: Duration = Duration::from_secs(1);
@@ -109,6 +110,10 @@ pub struct UpdateRequests {
     left: Option<String>,
     acknowledgements: Acknowledgements,
     operators: OperatorsOnPlatform,
+    windows: Arc<MaintenanceWindows>,
+    /// When the MaintenanceWindow opens that held up an update when it was last looked at; `None` if none did, or
+    /// if it never opens.
+    opens_at: Option<Timestamp>,
     /// The spec or what it is judged by changed since it was last looked at.
     is_changed: bool,
     reconsider_at: Uptime,
@@ -134,6 +139,8 @@ impl UpdateRequests {
             left: None,
             acknowledgements: Acknowledgements::default(),
             operators,
+            windows: Arc::default(),
+            opens_at: None,
             is_changed: true,
             reconsider_at: uptime,
         };
@@ -160,6 +167,12 @@ impl UpdateRequests {
     /// what holds up an update.
     pub fn reconsider_at(&self) -> Option<Uptime> {
         self.acceptance.is_held_up().then_some(self.reconsider_at)
+    }
+
+    /// When to call [`Self::consider`] since the MaintenanceWindow opens; `None` if that is not what holds up an
+    /// update.
+    pub fn opens_at(&self) -> Option<Timestamp> {
+        self.opens_at.filter(|_| self.acceptance.is_held_up())
     }
 
     /// What requests are judged by changed: they are looked at again.
@@ -240,6 +253,12 @@ impl UpdateRequests {
         self.refresh(desired)
     }
 
+    /// The MaintenanceWindows of the cluster are these.
+    pub fn windows_changed(&mut self, windows: Arc<MaintenanceWindows>, uptime: Uptime) {
+        self.windows = windows;
+        self.reconsider_at = uptime;
+    }
+
     /// Looks at the request if it or what it is judged by changed, and at a rejected release if it
     /// is time.
     pub fn consider(&mut self, context: &UpdateContext<'_>) -> LoadCommand {
@@ -249,7 +268,8 @@ impl UpdateRequests {
         }
         let uptime = context.uptime;
         let is_retry_due = self.retry_at().is_some_and(|at| at <= uptime);
-        let is_reconsidered = self.reconsider_at().is_some_and(|at| at <= uptime);
+        let is_reconsidered = self.reconsider_at().is_some_and(|at| at <= uptime)
+            || self.opens_at().is_some_and(|at| at <= context.now);
         if std::mem::take(&mut self.is_changed) {
             let order = self.acceptance.ask(self.requested(context));
             let command = self.command(order, uptime);
@@ -261,6 +281,7 @@ impl UpdateRequests {
             return LoadCommand::Nothing;
         }
         self.reconsider_at = uptime + RECONSIDER_INTERVAL;
+        self.opens_at = self.opening(context);
         let facts = PreconditionFacts::new(self, context, self.payload.as_deref());
         let order = facts.with(|facts| self.acceptance.reconsider(facts));
         let command = self.command(order, uptime);
@@ -291,10 +312,17 @@ impl UpdateRequests {
                     architecture: architecture(&payload, &self.default_architecture),
                 });
                 self.payload = payload.or(self.payload.take());
+                self.opens_at = self.opening(context);
                 facts.with(|facts| self.acceptance.loaded(ticket, identity, facts, uptime))
             }
         };
         (self.command(order, uptime), false)
+    }
+
+    /// Returns when the MaintenanceWindow of the cluster opens; `None` if it is open, or never opens.
+    fn opening(&self, context: &UpdateContext<'_>) -> Option<Timestamp> {
+        let name = context.desired.maintenance_window();
+        self.windows.opens_at(name, context.now)
     }
 
     /// A release has taken the place of the one that was applied.
@@ -417,6 +445,9 @@ struct PreconditionFacts {
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
     is_declared: bool,
+    window: String,
+    windows: Arc<MaintenanceWindows>,
+    now: Timestamp,
 }
 
 impl PreconditionFacts {
@@ -465,6 +496,9 @@ impl PreconditionFacts {
             available: requests.heads.is_some().then_some(available),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
             is_declared,
+            window: desired.maintenance_window().to_owned(),
+            windows: Arc::clone(&requests.windows),
+            now,
         }
     }
 
@@ -484,6 +518,7 @@ impl PreconditionFacts {
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
             is_declared: self.is_declared,
+            window: UpdateWindow::of(&self.window, &self.windows, self.now),
         })
     }
 }

@@ -130,6 +130,7 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::ScheduleMissed,
     Reason::StartingDeadlineExceeded,
     Reason::MaintenanceWindowClosed,
+    Reason::MaintenanceWindowsUnknown,
     Reason::ActionAlreadyActive,
     Reason::ClockSetBack,
     Reason::FilterFailed,

@@ -2,7 +2,8 @@
 //!
 //! A patch update begins whatever the cluster says of itself; a minor or major one only while
 //! nothing says `Upgradeable=False`; going back leads only to the release before and not to another
-//! minor version; no update skips a minor version. Another minor version drops the manifests that
+//! minor version; no update skips a minor version; none begins while the MaintenanceWindow of the cluster is
+//! closed. Another minor version drops the manifests that
 //! delete what the one before has deleted (DEL-8). What blocks can be forced, and is then
 //! recorded as a risk that was accepted. All checks are made and reported together.
 //!
@@ -12,11 +13,17 @@
 //!   platforms number their releases as they like.
 //! * One that is declared may begin during another one, which it may repair.
 
+use jiff::Timestamp;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 use plimsoll_content::payload::ReleaseInfo;
 use semver::Version;
+
+use crate::windows::{ClosedWindow, MaintenanceWindows};
+
+/// Annotation of the ClusterVersion: the name of the MaintenanceWindow that updates begin in.
+pub const WINDOW_ANNOTATION: &str = "plimsoll.io/maintenance-window";
 
 /// The one step from one major version to the next that is a single hop: from the last minor
 /// versions of 4 to 5.0.
@@ -56,6 +63,26 @@ pub struct Facts<'a> {
     pub retrieved: Option<&'a Condition>,
     /// Whether the release asked for is declared as an update ([`is_declared`]).
     pub is_declared: bool,
+    /// The MaintenanceWindow that updates begin in; `None` for any time.
+    pub window: Option<UpdateWindow<'a>>,
+}
+
+/// The MaintenanceWindow that the updates of a cluster begin in.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateWindow<'a> {
+    /// The name of the MaintenanceWindow.
+    pub name: &'a str,
+    /// The MaintenanceWindows of the cluster.
+    pub windows: &'a MaintenanceWindows,
+    /// The time at which an update would begin.
+    pub now: Timestamp,
+}
+
+impl<'a> UpdateWindow<'a> {
+    /// Returns the MaintenanceWindow of a name; `None` if it is empty.
+    pub fn of(name: &'a str, windows: &'a MaintenanceWindows, now: Timestamp) -> Option<Self> {
+        (!name.is_empty()).then_some(Self { name, windows, now })
+    }
 }
 
 /// The `Upgradeable=False` condition.
@@ -95,6 +122,7 @@ const UPGRADEABLE: &str = "ClusterVersionUpgradeable";
 const REPEATED_DELETIONS: &str = "ClusterVersionRepeatedDeletions";
 const INCOMPATIBLE_OPERATORS: &str = "ClusterVersionIncompatibleOperators";
 const OTHER_PRODUCT: &str = "ClusterVersionOtherProduct";
+const MAINTENANCE_WINDOW: &str = "ClusterVersionMaintenanceWindow";
 const RECOMMENDED: &str = "ClusterVersionRecommendedUpdate";
 
 /// Makes all checks for going to `target`.
@@ -124,6 +152,7 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<FailedPrecondition> {
         }
     }
     findings.extend(facts.other_product.map(of_other_product));
+    findings.extend(facts.window.and_then(maintenance_window));
     findings.extend(recommended(facts, target));
     findings
 }
@@ -335,6 +364,17 @@ fn of_other_product(message: &str) -> FailedPrecondition {
         message: message.to_owned(),
         blocking: true,
     }
+}
+
+/// The window decides when an update begins, and nothing else: one that has begun is no longer asked for.
+fn maintenance_window(window: UpdateWindow<'_>) -> Option<FailedPrecondition> {
+    let ClosedWindow { reason, message } = window.windows.closed(window.name, window.now)?;
+    Some(FailedPrecondition {
+        precondition: MAINTENANCE_WINDOW,
+        reason: reason.to_string(),
+        message,
+        blocking: true,
+    })
 }
 
 /// The version that an update under way comes from; `None` without one.

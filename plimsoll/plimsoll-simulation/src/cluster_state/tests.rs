@@ -6,6 +6,7 @@ use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
+use plimsoll_plan::update::preconditions::WINDOW_ANNOTATION;
 use serde_json::json;
 
 use super::ClusterState;
@@ -64,13 +65,24 @@ fn preconditions_block_where_a_controller_checks_them() {
     let check = |cluster: &ClusterState, expected: &str| {
         let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::UNIX_EPOCH);
         let found: Vec<String> = cluster
-            .findings(&next, &target)
+            .findings(&next, &target, Timestamp::constant(88_200, 0))
             .into_iter()
             .map(|it| format!("{}{}", it.reason, if it.blocking { "!" } else { "" }))
             .collect();
         assert_eq!(found.join(" "), expected);
     };
     check(&cluster(true), "OldNodes! UnknownUpdate");
+    let mut waiting = cluster(true);
+    waiting.annotations.insert(WINDOW_ANNOTATION.to_owned(), "nights".to_owned());
+    check(&waiting, "OldNodes! InvalidMaintenanceWindow! UnknownUpdate");
+    for (schedule, expected) in [
+        ("0 22 * * *", "OldNodes! MaintenanceWindowClosed! UnknownUpdate"),
+        ("0 0 * * *", "OldNodes! UnknownUpdate"),
+    ] {
+        let windows = json!([{ "schedule": schedule, "duration": "1h" }]);
+        waiting.windows.insert_object("nights", &json!({ "spec": { "windows": windows } }));
+        check(&waiting, expected);
+    }
     check(&cluster(false), "OldNodes");
     let with = |change: &dyn Fn(&mut ClusterState)| {
         let mut cluster = cluster(false);

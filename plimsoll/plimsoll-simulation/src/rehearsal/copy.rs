@@ -74,12 +74,13 @@ const REQUESTS_MAX: usize = 8;
 const FIRST_SUBNET: usize = 100;
 
 /// Kinds of which everything is copied, by group.
-const COPIED_KINDS: [(&str, &str); 11] = [
+const COPIED_KINDS: [(&str, &str); 12] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", DEFINITION),
     ("config.openshift.io", "ClusterVersion"),
     ("config.openshift.io", "ClusterOperator"),
     ("config.openshift.io", "FeatureGate"),
+    ("olm.io", "MaintenanceWindow"),
     ("olm.io", "Operator"),
     ("plimsoll.io", "ReleaseProgress"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),

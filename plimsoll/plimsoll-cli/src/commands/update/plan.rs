@@ -59,8 +59,9 @@ pub async fn run(
     let feature_set = arguments.feature_set.as_deref();
     let payload = arguments.store.load(&arguments.to, &arguments.profile, feature_set)?;
     let cluster = ClusterState::read(client).await?;
-    let requested = cluster.target(&arguments.profile, feature_set, now());
-    let (forecast, _) = forecast(client, &cluster, &payload, &requested).await?;
+    let now = now();
+    let requested = cluster.target(&arguments.profile, feature_set, now);
+    let (forecast, _) = forecast(client, &cluster, &payload, &requested, now).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = ForecastReport::of(&forecast);
     let written = report.write(&arguments.output, arguments.details, out);

@@ -1,7 +1,8 @@
 //! From a command line to a request, or to what stands in its way and the flag that lets it pass.
 
+use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update, UpdateState};
-use plimsoll_api::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus, Reason};
 use plimsoll_plan::progress::pause::NEXT;
 use plimsoll_plan::update::preconditions::{FailedPrecondition, digest, lower_version};
 use semver::Version;
@@ -85,10 +86,11 @@ pub(super) enum RequestError {
     },
 }
 
-/// Decides what to ask for.
+/// Decides what to ask for at a time.
 pub(super) fn update(
     cluster: &ClusterState,
     requested: &UpdateToArguments,
+    now: Timestamp,
 ) -> Result<UpdateDecision, RequestError> {
     let (version, image) = target(cluster, requested)?;
     let status = &cluster.status;
@@ -112,13 +114,16 @@ pub(super) fn update(
     }
     if !requested.allow_update_with_warnings && !requested.force {
         warnings(&status.conditions)?;
-        refusals(cluster, &version, &image)?;
+        refusals(cluster, &version, &image, now)?;
     }
-    let text = match (&requested.to_image, version.as_str()) {
+    let mut text = match (&requested.to_image, version.as_str()) {
         (Some(_), _) | (None, "") => format!("Requested update to release image {image}"),
         (None, version) => format!("Requested update to {version}"),
     };
     let force = requested.force;
+    if let Some(window) = closed_window(cluster, &version, &image, now).filter(|_| !force) {
+        text = format!("{text}, which waits to begin: {window}");
+    }
     let update = Update { version, image, force, ..Update::default() };
     Ok(UpdateDecision::Patch(update, text))
 }
@@ -183,20 +188,43 @@ fn warnings(conditions: &[Condition]) -> Result<(), RequestError> {
 }
 
 /// What the controller would refuse the release for, as far as that is known without its payload.
-fn refusals(cluster: &ClusterState, version: &str, image: &str) -> Result<(), RequestError> {
+fn refusals(
+    cluster: &ClusterState,
+    version: &str,
+    image: &str,
+    now: Timestamp,
+) -> Result<(), RequestError> {
     if version.is_empty() {
         return Ok(());
     }
     let (version, image) = (version.to_owned(), image.to_owned());
     let next = Release { version, image, ..Release::default() };
-    let mut found = cluster.known_findings(&next).into_iter().filter(|it| it.blocking);
-    match found.next() {
+    let mut found = cluster.known_findings(&next, now).into_iter();
+    match found.find(|it| it.blocking && !is_closed_window(it)) {
         None => Ok(()),
         Some(FailedPrecondition { reason, message, .. }) => {
             let what = "The update would be refused.";
             Err(RequestError::Warning { what, reason, message })
         }
     }
+}
+
+/// Returns whether a precondition waits for a MaintenanceWindow that opens by itself: such a request is in order.
+fn is_closed_window(finding: &FailedPrecondition) -> bool {
+    finding.reason == Reason::MaintenanceWindowClosed.as_str()
+}
+
+/// Returns why a release that is requested at a time has to wait for its MaintenanceWindow; `None` if it has not.
+fn closed_window(
+    cluster: &ClusterState,
+    version: &str,
+    image: &str,
+    now: Timestamp,
+) -> Option<String> {
+    let (version, image) = (version.to_owned(), image.to_owned());
+    let next = Release { version, image, ..Release::default() };
+    let mut found = cluster.known_findings(&next, now).into_iter();
+    found.find(is_closed_window).map(|it| it.message)
 }
 
 /// The annotation that pauses an update, and what to say.

@@ -51,7 +51,7 @@ fn an_incompatible_operator_blocks_the_next_minor_version_of_the_platform() {
         let cluster = ClusterState::read(&add_ons.harness.client).await.expect("it can be read");
         let (_, next) = sample_payloads();
         let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
-        let findings = cluster.findings(&next, &target);
+        let findings = cluster.findings(&next, &target, Timestamp::now());
         let is_it = |it: &FailedPrecondition| it.blocking && it.message.contains("lamp 1.0.0");
         assert!(findings.iter().any(is_it), "{findings:#?}");
         // A version that runs on it ends the wait.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use plimsoll_api::config::{ClusterVersionStatus, Update, UpdateHistory, UpdateState};
+use plimsoll_api::olm::window::{MaintenanceWindowSpec, WindowExclusion, WindowTimes};
 use plimsoll_api::olm::{BundleReference, OperatorStatus, PlatformRequirements};
 use plimsoll_content::Payload;
 use plimsoll_content::payload::{ReleaseHeader, ReleaseInfo};
@@ -19,6 +20,7 @@ use crate::reconciler::testing::{at, desired, execution, image, payload, request
 use crate::update::acceptance::Verification;
 use crate::update::acknowledge::{ACKS, GATES};
 use crate::update::operators::OperatorsOnPlatform;
+use crate::windows::{MaintenanceWindows, NamedWindow};
 
 /// The releases of a store: versions that updates from 4.3.2 lead to.
 fn heads(versions: &str) -> Vec<ReleaseHeader> {
@@ -174,6 +176,28 @@ impl Script {
                 self.requests.operators_changed(operators, &self.desired, self.uptime());
                 return None;
             }
+            "window" => {
+                self.desired.maintenance_window_changed(Some(version.to_owned()));
+                self.requests.refresh(&self.desired);
+                return None;
+            }
+            "unknown" => {
+                let windows = Arc::new(MaintenanceWindows::unknown("WHY"));
+                self.requests.windows_changed(windows, self.uptime());
+                return None;
+            }
+            "closed" => {
+                let until: i64 = version.parse().expect("milliseconds");
+                let windows = Arc::new(nights(SignedDuration::from_millis(A_DAY + until)));
+                self.requests.windows_changed(windows, self.uptime());
+                return None;
+            }
+            "opens" => {
+                let opens = self.requests.opens_at();
+                return Some(
+                    opens.map_or("-".to_owned(), |it| (it.as_millisecond() - A_DAY).to_string()),
+                );
+            }
             "available" => {
                 let available = self.requests.updates().available.clone().unwrap_or_default();
                 let versions: Vec<&str> = available.iter().map(|it| it.version.as_str()).collect();
@@ -228,6 +252,26 @@ impl Script {
             }
         }
     }
+}
+
+/// The milliseconds of a day.
+const A_DAY: i64 = 86_400_000;
+
+/// The MaintenanceWindow `nights`, which is open from this time after the start on.
+fn nights(closed: SignedDuration) -> MaintenanceWindows {
+    let spec = MaintenanceWindowSpec {
+        windows: vec![WindowTimes {
+            schedule: "0 0 * * *".to_owned(),
+            duration: "24h".to_owned(),
+            ..WindowTimes::default()
+        }],
+        exclusions: vec![WindowExclusion {
+            from: at(-1),
+            until: at(0) + closed,
+            ..WindowExclusion::default()
+        }],
+    };
+    [NamedWindow { name: "nights".to_owned(), spec }].into_iter().collect()
 }
 
 /// The status of an Operator that runs on a version of OpenShift at most.
@@ -351,6 +395,57 @@ fn operators_that_may_not_be_listed_hold_up_any_release_unless_forced() {
             &format!("retrieve {version}; load {version}; apply {version} with risks"),
         );
     }
+}
+
+#[test]
+fn an_update_begins_when_its_maintenance_window_opens() {
+    let check = |script: &str, expected: &str| {
+        // No window opens before the second day.
+        check(&format!("wait {A_DAY}; {script}"), expected);
+    };
+    let held =
+        "window nights; closed 1500; request 4.3.3; consider; retrieved; loaded 4.3.3; condition; ";
+    let shown = "retrieve 4.3.3; load 4.3.3; -; False PreconditionChecks; ";
+    // Not only when it is looked at once a second.
+    check(
+        &format!(
+            "{held}opens; consider; wait 1000; consider; wait 499; consider; wait 1; consider"
+        ),
+        &format!("{shown}1500; -; -; -; apply 4.3.3"),
+    );
+    // The window is changed, or another one is named, or none.
+    check(
+        &format!("{held}consider; closed 0; consider; opens"),
+        &format!("{shown}-; apply 4.3.3; -"),
+    );
+    check(&format!("{held}window; consider"), &format!("{shown}apply 4.3.3"));
+    check(
+        &format!("{held}window days; consider; opens; wait 1500; consider"),
+        &format!("{shown}-; -; -"),
+    );
+    check(
+        "window nights; closed 0; request 4.3.3; consider; retrieved; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3",
+    );
+    // What else is in the way stays in the way.
+    check(
+        "window nights; closed 1500; gate; request 4.4.0; consider; retrieved; loaded 4.4.0; wait 1500; consider; \
+         opens; ack; consider",
+        "retrieve 4.4.0; load 4.4.0; -; -; -; apply 4.4.0",
+    );
+    check(
+        "window nights; closed 1500; force 4.3.3; consider; retrieved; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3 with risks",
+    );
+    check(
+        "window nights; unknown; request 4.3.3; consider; retrieved; loaded 4.3.3; opens; closed 0; consider",
+        "retrieve 4.3.3; load 4.3.3; -; -; apply 4.3.3",
+    );
+    // Without a name, no window counts.
+    check(
+        "unknown; request 4.3.3; consider; retrieved; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3",
+    );
 }
 
 #[test]

@@ -64,6 +64,7 @@ impl Script {
             available: None,
             retrieved: None,
             is_declared: false,
+            window: None,
         };
         let (ticket, now) = (self.ticket, self.now);
         let acceptance = &mut self.acceptance;

@@ -3,13 +3,15 @@
 use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
+use plimsoll_api::olm::window::{MaintenanceWindowSpec, WindowTimes};
 use plimsoll_api::progress::Deletion;
 use plimsoll_content::payload::ReleaseInfo;
 
 use super::{
-    BrokenOperator, Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest,
-    is_declared, judge,
+    BrokenOperator, Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, UpdateWindow, check,
+    digest, is_declared, judge,
 };
+use crate::windows::{MaintenanceWindows, NamedWindow};
 
 fn release(version: &str) -> Release {
     Release {
@@ -58,6 +60,7 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
         available: None,
         retrieved: None,
         is_declared: false,
+        window: None,
     };
     let found: Vec<String> = check(&facts, &release(target))
         .into_iter()
@@ -95,6 +98,7 @@ fn an_update_that_the_graph_declares_leads_to_any_later_version() {
             available: Some(if listed { &available[..] } else { &[] }),
             retrieved: None,
             is_declared: declared,
+            window: None,
         };
         let found = check(&facts, &target);
         let found = found.iter().filter(|it| it.blocking || it.reason.contains("Progress"));
@@ -179,6 +183,7 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
             available: None,
             retrieved: None,
             is_declared: false,
+            window: None,
         };
         let findings = check(&facts, &release(target));
         let found = findings.iter().find(|it| it.precondition == REPEATED_DELETIONS);
@@ -219,6 +224,7 @@ fn what_an_operator_requires_is_not_removed_by_any_update() {
             available: None,
             retrieved: None,
             is_declared: false,
+            window: None,
         };
         let findings = check(&facts, &release(target));
         let [found] = &findings[..] else { panic!("one finding, not {findings:?}") };
@@ -241,6 +247,58 @@ fn what_an_operator_requires_is_not_removed_by_any_update() {
 }
 
 #[test]
+fn no_update_begins_while_the_maintenance_window_is_closed() {
+    let window = |schedule: &str| NamedWindow {
+        name: schedule.replace([' ', '*'], ""),
+        spec: MaintenanceWindowSpec {
+            windows: vec![WindowTimes {
+                schedule: schedule.to_owned(),
+                duration: "4h".to_owned(),
+                ..WindowTimes::default()
+            }],
+            exclusions: Vec::new(),
+        },
+    };
+    let known: MaintenanceWindows =
+        ["0 12 * * *", "0 22 * * *", "often"].map(window).into_iter().collect();
+    let check = |windows: &MaintenanceWindows, name: &str, expected: Option<(&str, &str)>| {
+        let facts = Facts {
+            current: &release("4.3.2"),
+            history: &[],
+            objection: None,
+            overrides_set: false,
+            repeated: &[],
+            broken: Ok(&[]),
+            other_product: None,
+            available: None,
+            retrieved: None,
+            is_declared: false,
+            window: UpdateWindow::of(name, windows, Timestamp::constant(131_400, 0)),
+        };
+        for target in ["4.3.3", "4.4.0"] {
+            let findings = check(&facts, &release(target));
+            let found = findings.first().map(|it| (it.reason.as_str(), it.message.as_str()));
+            assert_eq!(found, expected, "{name}");
+            assert!(findings.iter().all(|it| it.blocking && findings.len() == 1), "{findings:?}");
+        }
+    };
+    check(&known, "", None);
+    check(&known, "012", None);
+    let closed = "MaintenanceWindow 022 is not open, it opens 1970-01-02T22:00:00Z";
+    check(&known, "022", Some(("MaintenanceWindowClosed", closed)));
+    let missing = "there is no MaintenanceWindow days: create it, or name another one";
+    check(&known, "days", Some(("InvalidMaintenanceWindow", missing)));
+    let invalid = "MaintenanceWindow often is not accepted: spec.windows[0].schedule: `often` is no schedule: \
+                   write minute, hour, day of the month, month, day of the week, such as 50 16 * * 5";
+    check(&known, "often", Some(("InvalidMaintenanceWindow", invalid)));
+    let unknown = "whether MaintenanceWindow 012 is open is unknown: WHY; grant get, list and watch on \
+                   maintenancewindows.olm.io";
+    let forbidden = MaintenanceWindows::unknown("WHY");
+    check(&forbidden, "012", Some(("MaintenanceWindowsUnknown", unknown)));
+    check(&forbidden, "", None);
+}
+
+#[test]
 fn force_turns_what_blocks_into_an_accepted_risk() {
     let history = history("4.5.0 4.4.9");
     let facts = Facts {
@@ -254,6 +312,7 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
         available: Some(&[]),
         retrieved: None,
         is_declared: false,
+        window: None,
     };
     let findings = check(&facts, &release("4.7.0"));
     let reported = "Multiple precondition checks failed:\n\

@@ -3,10 +3,15 @@
 use jiff::Timestamp;
 use plimsoll_api::config::{Release, Update, UpdateHistory, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus};
+use plimsoll_plan::update::preconditions::WINDOW_ANNOTATION;
+use serde_json::json;
 
 use super::super::UpdateToArguments;
 use super::{UpdateDecision, cleared, pause, update};
 use plimsoll_simulation::cluster_state::ClusterState;
+
+/// The time of the requests.
+const NOW: Timestamp = Timestamp::constant(88_200, 0);
 
 fn release(version: &str) -> Release {
     Release {
@@ -58,7 +63,7 @@ fn check(arguments: &str, conditions: &[&str], expected: &str) {
             (version, _) => requested.version = Some(version.to_owned()),
         }
     }
-    let reported = match update(&cluster(conditions, UpdateState::Completed), &requested) {
+    let reported = match update(&cluster(conditions, UpdateState::Completed), &requested, NOW) {
         Ok(UpdateDecision::Nothing(text)) => text,
         Ok(UpdateDecision::Patch(Update { version, image, force, .. }, _)) => {
             format!("{version} {image}{}", if force { "!" } else { "" })
@@ -101,6 +106,40 @@ fn guards_name_the_flag_that_lets_pass() {
 }
 
 #[test]
+fn a_request_may_wait_for_its_maintenance_window() {
+    let check = |schedule: &str, force: bool, expected: &str| {
+        let mut cluster = cluster(&[], UpdateState::Completed);
+        cluster.annotations.insert(WINDOW_ANNOTATION.to_owned(), "nights".to_owned());
+        if !schedule.is_empty() {
+            let windows = json!([{ "schedule": schedule, "duration": "1h" }]);
+            cluster.windows.insert_object("nights", &json!({ "spec": { "windows": windows } }));
+        }
+        let version = Some("1.2.0".to_owned());
+        let requested = UpdateToArguments { version, force, ..UpdateToArguments::default() };
+        let reported = match update(&cluster, &requested, NOW) {
+            Ok(UpdateDecision::Nothing(text) | UpdateDecision::Patch(_, text)) => text,
+            Err(refusal) => refusal.to_string(),
+        };
+        assert_eq!(reported, expected, "{schedule}");
+    };
+    check("0 0 * * *", false, "Requested update to 1.2.0");
+    check(
+        "0 22 * * *",
+        false,
+        "Requested update to 1.2.0, which waits to begin: MaintenanceWindow nights is not open, it opens \
+         1970-01-02T22:00:00Z",
+    );
+    check("0 22 * * *", true, "Requested update to 1.2.0");
+    check(
+        "",
+        false,
+        "The update would be refused.\n\n  Reason: InvalidMaintenanceWindow\n  Message: there is no \
+         MaintenanceWindow nights: create it, or name another one\n\nIf you want to update anyway, use \
+         --allow-update-with-warnings.",
+    );
+}
+
+#[test]
 fn what_the_controller_would_refuse_is_said_beforehand() {
     let mut cluster = cluster(&["Upgradeable"], UpdateState::Completed);
     cluster.status.conditions[0].status = ConditionStatus::False;
@@ -111,7 +150,7 @@ fn what_the_controller_would_refuse_is_said_beforehand() {
             allow_update_with_warnings: lets_pass,
             ..UpdateToArguments::default()
         };
-        let refusal = update(&cluster, &requested).err().map(|it| it.to_string());
+        let refusal = update(&cluster, &requested, NOW).err().map(|it| it.to_string());
         assert_eq!(refusal.as_deref(), expected, "{version}");
     };
     let refusal = "The update would be refused.\n\n  Reason: WHY\n  Message: WHAT\n\nIf you want to \
