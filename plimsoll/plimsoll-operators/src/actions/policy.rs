@@ -35,6 +35,8 @@ const MESSAGE_LENGTH_MAX: usize = 1024;
 /// The attributes of our classes that reach beyond the Operators of a plan: a policy without a rule for one does
 /// not grant it.
 const GUARDED: [&str; 2] = ["parameters.namespace", "parameters.collisionProtection"];
+/// The mode of the rules that grant.
+const ENFORCE: &str = "Enforce";
 /// What stands for the namespace of the Action in values of attributes.
 const NAMESPACE_REFERENCE: &str = "$(namespace)";
 
@@ -171,7 +173,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
     if request.may_directly == Some(true) {
         let action = effective(request.spec, request.class, None);
         decisions.push(PolicyDecision {
-            mode: "Enforce".to_owned(),
+            mode: ENFORCE.to_owned(),
             allowed: true,
             message: format!("{} may do the same by hand", request.requester.username),
             ..PolicyDecision::default()
@@ -186,8 +188,8 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
     for policy in policies.iter().filter(|it| is_about(&it.spec, request)) {
         let NamedPolicy { name, spec } = policy;
         if let Some(rules) = &spec.enforce {
-            let checked = check(name, rules, request);
-            decisions.push(decision(name, "Enforce", &checked));
+            let checked = check(name, ENFORCE, rules, request);
+            decisions.push(decision(name, ENFORCE, &checked));
             match checked {
                 Ok(action) if !is_approved => {
                     let grant = Grant::of(action, rules);
@@ -207,7 +209,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
             }
         }
         for (mode, rules) in [("Warn", &spec.warn), ("Audit", &spec.audit)] {
-            let checked = rules.as_ref().map(|rules| check(name, rules, request));
+            let checked = rules.as_ref().map(|rules| check(name, mode, rules, request));
             decisions.extend(checked.map(|it| decision(name, mode, &it)));
         }
     }
@@ -277,13 +279,17 @@ fn decision(
 /// The rules that do not hold.
 fn check(
     policy: &str,
+    mode: &str,
     rules: &PolicyRules,
     request: &PolicyRequest<'_>,
 ) -> Result<EffectiveAction, Vec<BrokenRule>> {
     let rules = &*expanded(rules, request.namespace);
     let action = effective(request.spec, request.class, Some((policy, rules)));
     let action = action.map_err(|failure| vec![BrokenRule { rule: String::new(), failure }])?;
-    let broken = broken(rules, &action, request);
+    let mut broken = broken(rules, &action, request);
+    if mode == ENFORCE {
+        broken.splice(..0, ungranted(rules, request));
+    }
     if broken.is_empty() { Ok(action) } else { Err(broken) }
 }
 
@@ -313,6 +319,19 @@ fn expanded<'r>(rules: &'r PolicyRules, namespace: &str) -> Cow<'r, PolicyRules>
     Cow::Owned(rules)
 }
 
+/// Returns the absence of a rule for an attribute that is only granted by one; `None` if there is none. Rules that only
+/// report grant nothing.
+fn ungranted(rules: &PolicyRules, request: &PolicyRequest<'_>) -> Option<BrokenRule> {
+    let given = requested(request.spec, request.class);
+    let guarded = GUARDED.iter().filter(|it| request.class.is_ours() && given.contains_key(**it));
+    let mut unnamed = guarded.filter(|name| rules.attributes.iter().all(|it| it.name != **name));
+    unnamed.next().map(|it| {
+        let message = format!("it has no rule that grants attribute {it}");
+        let failure = ActionFailure::new(Reason::PolicyDenied, message);
+        BrokenRule { rule: "attributes".to_owned(), failure }
+    })
+}
+
 /// Returns the rules that do not hold.
 fn broken(
     rules: &PolicyRules,
@@ -325,11 +344,6 @@ fn broken(
     };
     let mut found = Vec::new();
     let given = requested(request.spec, request.class);
-    let guarded = GUARDED.iter().filter(|it| request.class.is_ours() && given.contains_key(**it));
-    let mut unnamed = guarded.filter(|name| rules.attributes.iter().all(|it| it.name != **name));
-    found.extend(unnamed.next().map(|it| {
-        denied("attributes".to_owned(), format!("it has no rule that grants attribute {it}"))
-    }));
     for rule in &rules.attributes {
         if let Some((part, message)) =
             attribute(rule, given.contains_key(&rule.name), action, request)

@@ -464,3 +464,21 @@ fn what_may_bring_no_permissions_follows_no_range() {
     check(&json!({ "preconditions": { "noNewClusterPermissions": true } }), true);
     check(&json!({ "preconditions": { "noWorkloadRemoval": true } }), false);
 }
+
+#[test]
+fn rules_that_only_report_need_none_for_what_they_do_not_mention() {
+    let rules = json!({ "packages": ["foo"] });
+    let named = json!({ "attributes": [{ "name": "parameters.namespace" }] });
+    let text = policy("a", &json!({ "enforce": named, "warn": rules, "audit": rules }));
+    let action = json!({
+        "actionClass": "operator-install", "package": "foo", "parameters": { "namespace": "tools" },
+    });
+    let verdict = judged(&text, action.clone(), None, false);
+    let decided = verdict.decisions.iter().map(|it| (it.mode.as_str(), it.allowed));
+    assert!(decided.eq([("Enforce", true), ("Warn", true), ("Audit", true)]), "{verdict:?}");
+    let verdict = judged(&policy("a", &json!({ "enforce": rules })), action, None, false);
+    assert_eq!(
+        verdict.decisions[0].message,
+        "it has no rule that grants attribute parameters.namespace"
+    );
+}
