@@ -100,7 +100,10 @@ impl ClusterArguments {
         config.headers.push((USER_AGENT, user_agent(command)?));
         let (url, limit) = (config.cluster_url.clone(), self.request_timeout);
         let builder = ClientBuilder::try_from(config).context("failed to set up the client")?;
-        let layer = layer_fn(move |inner| Bounded { inner, url: url.clone(), limit, body });
+        // What a controller creates is its own affair.
+        let shows_warnings = !matches!(command, "run" | "sandbox");
+        let layer =
+            layer_fn(move |inner| Bounded { inner, url: url.clone(), limit, body, shows_warnings });
         Ok(builder.with_layer(&layer).build())
     }
 

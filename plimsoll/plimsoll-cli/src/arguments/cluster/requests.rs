@@ -1,15 +1,19 @@
 //! Requests to an API server that may be dead, silent or endless.
 
+use std::collections::BTreeSet;
 use std::error::Error;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response, Uri};
+use http::header::WARNING;
+use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::{Body, DynBody};
+use plimsoll_resolve::printable::on_one_line;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 
@@ -65,6 +69,8 @@ pub(super) struct Bounded<S> {
     /// How long an answer may take.
     pub(super) limit: Duration,
     pub(super) body: ResponseBody,
+    /// Whether the warnings of the API server about what is created are printed.
+    pub(super) shows_warnings: bool,
 }
 
 impl<S> Service<Request<Body>> for Bounded<S>
@@ -82,12 +88,18 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let body = if is_stream(request.uri()) { self.body } else { ResponseBody::Whole };
+        let shows_warnings = self.shows_warnings && request.method() == Method::POST;
         let answer = self.inner.call(request);
         let (url, limit) = (self.url.clone(), self.limit);
         Box::pin(async move {
             let server = url.clone();
             let whole = async move {
-                match (answer.await, body) {
+                let answer = answer.await;
+                if let Some(response) = answer.as_ref().ok().filter(|_| shows_warnings) {
+                    // That they cannot be printed is no failure of the request.
+                    let _ = print_warnings(response.headers(), &mut std::io::stderr());
+                }
+                match (answer, body) {
                     (Err(error), _) => Err(unreachable(&server, error)),
                     (Ok(response), ResponseBody::Streamed) => {
                         Ok(response.map(|inner| -> Box<DynBody> {
@@ -101,6 +113,30 @@ where
             answered.unwrap_or_else(|_| Err(UnansweredRequest::Silent { url, limit }.into()))
         })
     }
+}
+
+/// Prints the warnings of an answer as kubectl does, each once.
+fn print_warnings(headers: &HeaderMap, out: &mut dyn Write) -> io::Result<()> {
+    let mut printed = BTreeSet::new();
+    for value in headers.get_all(WARNING) {
+        let text = value.to_str().ok().and_then(warning);
+        if let Some(text) = text.filter(|it| printed.insert(it.clone())) {
+            writeln!(out, "Warning: {}", on_one_line(&text))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the text of a warning header, such as `299 - "text"`; `None` if it has another form.
+fn warning(value: &str) -> Option<String> {
+    let quoted = value.splitn(3, ' ').nth(2)?;
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::new();
+    let mut letters = inner.chars();
+    while let Some(letter) = letters.next() {
+        text.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    Some(text)
 }
 
 /// Whether the answer to a request goes on for ever: that to a watch, and a log that is followed.
@@ -202,11 +238,23 @@ mod tests {
         runtime.block_on(async {
             let inner = service_fn(move |_: Request<Body>| answer());
             let url = Uri::from_static("https://harbour.example:6443");
-            let bounded = Bounded { inner, url, limit, body: ResponseBody::Whole };
+            let bounded =
+                Bounded { inner, url, limit, body: ResponseBody::Whole, shows_warnings: false };
             let request = Request::new(Body::empty());
             let error = bounded.oneshot(request).await.map(drop).unwrap_err();
             assert_eq!(error.to_string(), expected);
         });
+    }
+
+    #[test]
+    fn warnings_are_printed_as_kubectl_does() {
+        let mut headers = HeaderMap::new();
+        for text in ["299 - \"a \\\"b\\\" \\u001b\"", "299 - \"c\"", "299 - \"c\"", "none"] {
+            headers.append(WARNING, text.parse().unwrap());
+        }
+        let mut out = Vec::new();
+        print_warnings(&headers, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "Warning: a \"b\" u001b\nWarning: c\n");
     }
 
     #[test]
@@ -246,7 +294,8 @@ mod tests {
             });
             let url = Uri::from_static("https://harbour.example:6443");
             let (limit, body) = (Duration::from_secs(60), ResponseBody::Streamed);
-            let bounded = Bounded { inner, url, limit, body };
+            let shows_warnings = false;
+            let bounded = Bounded { inner, url, limit, body, shows_warnings };
             let request = Request::get(path).body(Body::empty()).unwrap();
             let error = match bounded.oneshot(request).await {
                 Err(error) => error,

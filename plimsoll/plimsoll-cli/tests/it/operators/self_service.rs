@@ -2,8 +2,6 @@
 //! the other, and prints what is shown below it. Its `sh` blocks start the programs that a test has
 //! itself.
 
-#![expect(clippy::panic, reason = "how a test fails")]
-
 use std::os::unix::fs::symlink;
 
 use plimsoll_controller::actions::ActionSettings;

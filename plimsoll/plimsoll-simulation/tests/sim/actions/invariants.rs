@@ -137,7 +137,7 @@ pub(super) fn forbidden(action: &Value, write: &Write, result: &ActionsResult) -
             let approving: BTreeSet<&str> = approving.map(|it| it.by.as_str()).collect();
             // The last word of each of them, unless it was said while the write was on its way.
             let is_rejected = APPROVERS.iter().any(|by| {
-                let said = decisions().filter(|it| it.by == *by).last();
+                let said = decisions().filter(|it| it.by == *by).next_back();
                 said.is_some_and(|it| !it.is_approval && it.plan == digest && it.at < begin)
             });
             let at = write.at;
