@@ -61,6 +61,8 @@ struct DecisionOnPlan {
     plan: String,
     by: String,
     is_approval: bool,
+    /// When the server went back to before it; `None` if it did not.
+    forgotten: Option<Duration>,
 }
 
 impl ActionsResult {

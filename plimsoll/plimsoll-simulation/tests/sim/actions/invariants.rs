@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::history::{contradictions, plan, reported};
 use super::requests::{ADMINISTRATOR, APPROVERS, TENANT};
 use super::schedule::unexplained;
-use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, WINDOWS, is_ended, is_seen};
+use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, DecisionOnPlan, WINDOWS, is_ended, is_seen};
 use crate::record::{ADD_ONS, Write};
 
 /// The time within which a write may follow the question whether it is allowed: requests time out by then.
@@ -133,11 +133,14 @@ pub(super) fn forbidden(action: &Value, write: &Write, result: &ActionsResult) -
                 let of_action = result.decided.iter().filter(|it| it.action == name);
                 of_action.filter(|it| APPROVERS.contains(&it.by.as_str()) && it.at <= write.at)
             };
+            let is_known = |it: &&DecisionOnPlan| it.forgotten.is_none_or(|at| begin <= at);
             let approving = decisions().filter(|it| it.is_approval && it.plan == digest);
+            let approving = approving.filter(is_known);
             let approving: BTreeSet<&str> = approving.map(|it| it.by.as_str()).collect();
             // The last word of each of them, unless it was said while the write was on its way.
             let is_rejected = APPROVERS.iter().any(|by| {
-                let said = decisions().filter(|it| it.by == *by).next_back();
+                let mut said = decisions().filter(|it| it.by == *by && it.forgotten.is_none());
+                let said = said.next_back();
                 said.is_some_and(|it| !it.is_approval && it.plan == digest && it.at < begin)
             });
             let at = write.at;

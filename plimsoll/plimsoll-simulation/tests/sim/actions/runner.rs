@@ -51,6 +51,8 @@ pub(super) struct Runner {
     deleted: Vec<(Duration, String)>,
     allowed: Vec<(Duration, bool)>,
     decided: Vec<DecisionOnPlan>,
+    /// The number of decisions that the backup has.
+    decided_before: usize,
 }
 
 impl Runner {
@@ -64,6 +66,7 @@ impl Runner {
             deleted: Vec::new(),
             allowed: Vec::new(),
             decided: Vec::new(),
+            decided_before: 0,
         }
     }
 
@@ -143,11 +146,19 @@ impl Runner {
     /// Has something go wrong; returns whether the server went back to an earlier state.
     fn act(&mut self, incident: &Incident) -> bool {
         match incident {
-            Incident::BackUp => self.backup = Some(self.processes.state()),
+            Incident::BackUp => {
+                self.backup = Some(self.processes.state());
+                self.decided_before = self.decided.len();
+            }
             Incident::Restart { from_backup } => {
                 let backup = from_backup.then(|| self.backup.take()).flatten();
                 let is_rollback = backup.is_some();
                 self.processes.restart(backup);
+                if is_rollback {
+                    let forgotten = self.decided.iter_mut().skip(self.decided_before);
+                    let now = self.began.elapsed();
+                    forgotten.for_each(|it| it.forgotten = it.forgotten.or(Some(now)));
+                }
                 return is_rollback;
             }
             _ => self.processes.act(incident),
@@ -258,7 +269,14 @@ impl Runner {
             let expected = if APPROVERS.contains(&by) { [200, 404] } else { [403, 403] };
             assert!(expected.contains(&status), "a decision of {by} is answered with {status}");
             let by = by.to_owned();
-            self.decided.push(DecisionOnPlan { at, action: name, plan, by, is_approval });
+            self.decided.push(DecisionOnPlan {
+                at,
+                action: name,
+                plan,
+                by,
+                is_approval,
+                forgotten: None,
+            });
         }
     }
 
