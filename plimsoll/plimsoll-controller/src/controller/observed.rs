@@ -134,6 +134,7 @@ impl ControlLoop {
     /// The MaintenanceWindows are these.
     fn windows_observed(&mut self, windows: Arc<MaintenanceWindows>) {
         self.reconciler.requests.windows_changed(windows, self.stopwatch.uptime());
+        self.reporter.touch();
     }
 
     fn pause_changed(&mut self, annotation: Option<String>, now: jiff::Timestamp) {

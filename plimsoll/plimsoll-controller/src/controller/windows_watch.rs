@@ -2,6 +2,7 @@
 //! any time: nothing is requested of it before.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event};
@@ -10,6 +11,7 @@ use plimsoll_api::MAINTENANCE_WINDOW;
 use plimsoll_plan::windows::MaintenanceWindows;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::bootstrap;
 use crate::error::Error;
@@ -43,12 +45,16 @@ pub async fn maintenance_windows(client: &Client) -> Result<MaintenanceWindows, 
     }
 }
 
+/// How long MaintenanceWindows that may be listed and not watched count as they were listed.
+const LIST_INTERVAL: Duration = Duration::from_secs(30);
+
 /// Watches the MaintenanceWindows, until the receiver is gone.
 async fn watch_windows(client: Client, sender: mpsc::Sender<ConfigObservation>) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(MAINTENANCE_WINDOW));
-    let mut events = ListingWatch::new(api, watcher::Config::default());
+    let begin = || ListingWatch::new(api.clone(), watcher::Config::default());
+    let mut events = begin();
     let (mut windows, mut listed) = <(MaintenanceWindows, MaintenanceWindows)>::default();
-    let mut is_forbidden = false;
+    let (mut is_forbidden, mut is_unwatched) = (false, false);
     loop {
         match events.next().await {
             Ok(Event::Init) => {
@@ -67,6 +73,18 @@ async fn watch_windows(client: Client, sender: mpsc::Sender<ConfigObservation>) 
                 windows.insert_object(&object.name_any(), &object.into_value());
             }
             Ok(Event::Delete(object)) => windows.remove(&object.name_any()),
+            Err(watcher::Error::WatchStartFailed(kube::Error::Api(status)))
+                if status.code == 403 =>
+            {
+                if !std::mem::replace(&mut is_unwatched, true) {
+                    let message = &status.message;
+                    tracing::warn!(message, "the MaintenanceWindows may not be watched");
+                }
+                // They are listed again and again instead.
+                sleep(LIST_INTERVAL).await;
+                events = begin();
+                continue;
+            }
             Err(watcher::Error::InitialListFailed(kube::Error::Api(status)))
                 if status.code == 403 =>
             {
