@@ -60,7 +60,7 @@ impl ClassStates {
         match read {
             Some(Ok(spec)) => {
                 let at = classes.partition_point(|it| it.name.as_str() < name);
-                classes.insert(at, NamedClass { name: name.to_owned(), spec });
+                classes.insert(at, NamedClass::new(name, spec));
             }
             Some(Err(reason)) => error = Some(format!("spec: {reason}")),
             None => {}

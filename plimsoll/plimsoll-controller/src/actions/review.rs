@@ -182,7 +182,7 @@ mod tests {
             attributes: vec!["package".to_owned()],
             ..ActionClassSpec::default()
         };
-        let class = NamedClass { name: "a".to_owned(), spec };
+        let class = NamedClass::new("a", spec);
         let request = AdmissionRequest {
             kind: kind.to_owned(),
             schedule: schedule.map(|(schedule, zone)| (schedule.to_owned(), zone.to_owned())),
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_does_not_compile_is_a_problem() {
-        let class = NamedClass { name: "a".to_owned(), spec: ActionClassSpec::default() };
+        let class = NamedClass::new("a", ActionClassSpec::default());
         let found = |filter: &str| {
             let filter = filter.to_owned();
             problems(&AdmissionRequest { filter, ..AdmissionRequest::default() }, &class)
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_request_in_the_name_of_another_user_is_left_to_its_execution() {
-        let class = NamedClass { name: "a".to_owned(), spec: ActionClassSpec::default() };
+        let class = NamedClass::new("a", ActionClassSpec::default());
         let action = ActionSpec { package: "p".to_owned(), ..ActionSpec::default() };
         let mut request = AdmissionRequest { action, ..AdmissionRequest::default() };
         assert_eq!(problems(&request, &class).len(), 1);

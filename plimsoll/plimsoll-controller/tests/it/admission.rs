@@ -303,7 +303,7 @@ async fn manifests_that_do_not_fit_their_class_are_refused() {
             write(&setup.client, &format!("{GROUP}/actionclasses"), &class).await;
             let spec = ActionClassSpec::deserialize(&class["spec"]).expect("it can be read");
             let name = class["metadata"]["name"].as_str().expect("a name").to_owned();
-            named.push(NamedClass { name, spec });
+            named.push(NamedClass::new(name, spec));
         }
         let decide = move |request: AdmissionRequest| {
             let class = NamedClass::find(&named, &request.action.action_class);

@@ -1,7 +1,9 @@
 //! Attributes of an Action: those that it sets, those that its class defines, and the effective ones.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use k8s_schema::Schema;
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, EffectiveAttribute};
 use plimsoll_api::olm::policy::PolicyRules;
 use serde_json::{Value, json};
@@ -44,9 +46,40 @@ pub struct NamedClass {
     pub name: String,
     /// The spec of the class.
     pub spec: ActionClassSpec,
+    /// The schema of its parameters, once it was needed.
+    parameters: ParameterSchema,
+}
+
+/// The schema of the parameters of a class, or what is wrong with it. It is read once, since every decision needs it.
+#[derive(Debug, Clone, Default)]
+struct ParameterSchema(OnceLock<Result<Schema, String>>);
+
+impl PartialEq for ParameterSchema {
+    /// It follows from the spec.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl NamedClass {
+    /// Returns a class of a name.
+    pub fn new(name: impl Into<String>, spec: ActionClassSpec) -> Self {
+        Self { name: name.into(), spec, parameters: ParameterSchema::default() }
+    }
+
+    /// Returns the schema of an object with parameters in its spec, or what is wrong with it; `None` if the class has
+    /// none.
+    pub(super) fn schema(&self) -> Option<Result<&Schema, &str>> {
+        let schema = self.spec.schema.as_ref()?;
+        let read = self.parameters.0.get_or_init(|| {
+            Schema::from_crd(&wrapped(schema), false).map_err(|errors| {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                errors.join("; ")
+            })
+        });
+        Some(read.as_ref().map_err(String::as_str))
+    }
+
     /// Returns the class with a name, else of those with that alias the one that this program serves, or else
     /// the first by name.
     pub fn find<'a>(classes: impl IntoIterator<Item = &'a Self>, name: &str) -> Option<&'a Self> {

@@ -119,7 +119,7 @@ impl ActionFiles {
         let spec = &object["spec"];
         match *kind {
             ACTION_CLASS => match read(spec) {
-                Ok(spec) => self.classes.push(NamedClass { name, spec }),
+                Ok(spec) => self.classes.push(NamedClass::new(name, spec)),
                 Err(error) => return vec![error],
             },
             ACTION_POLICY => match read(spec) {
@@ -213,7 +213,7 @@ pub fn built_in_classes() -> Vec<NamedClass> {
     let class = |object: Value| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let spec: ActionClassSpec = read(&object["spec"]).unwrap_or_default();
-        NamedClass { name, spec }
+        NamedClass::new(name, spec)
     };
     plimsoll_api::classes::built_in().into_iter().map(class).collect()
 }

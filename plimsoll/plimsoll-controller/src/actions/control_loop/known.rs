@@ -494,10 +494,7 @@ mod tests {
         let mut ended = EndedActions::default();
         ended.insert(&id, &action, false, &[]);
         let spec = json!({ "controller": "a", "aliases": ["resolution"], "historyLimit": 0 });
-        let class = NamedClass {
-            name: "resolve".to_owned(),
-            spec: serde_json::from_value(spec).expect("a class"),
-        };
+        let class = NamedClass::new("resolve", serde_json::from_value(spec).expect("a class"));
         let now = action.created;
         assert!(ended.outdated(&[], now).delete.is_empty());
         ended.classes_changed(std::slice::from_ref(&class));

@@ -241,10 +241,10 @@ fn what_is_invalid_has_the_command_of_its_spec() {
 #[test]
 fn other_classes_have_the_command_that_they_name() {
     let by_hand = "velero backup create".to_owned();
-    let backup = NamedClass {
-        name: "backup".into(),
-        spec: ActionClassSpec { by_hand: by_hand.clone(), ..ActionClassSpec::default() },
-    };
+    let backup = NamedClass::new(
+        "backup",
+        ActionClassSpec { by_hand: by_hand.clone(), ..ActionClassSpec::default() },
+    );
     let action = effective(&ActionSpec::default(), &backup, None).unwrap();
     assert_eq!((command(&action), command_in(&backup, &action)), (String::new(), by_hand));
     let autoremove = class("autoremove");

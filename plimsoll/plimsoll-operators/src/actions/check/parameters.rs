@@ -1,12 +1,12 @@
 //! Checks of parameters against the schema of a class.
 
-use k8s_schema::{FieldError, FieldErrorKind, Schema, unknown_fields, validate};
+use k8s_schema::{FieldError, FieldErrorKind, unknown_fields, validate};
 use plimsoll_api::olm::action::ActionSpec;
 use plimsoll_content::capability::suggestion;
 use serde_json::{Map, Value, json};
 
 use super::Problems;
-use crate::actions::attributes::{NamedClass, PARAMETER_PREFIX, SetAttributes, text, wrapped};
+use crate::actions::attributes::{NamedClass, PARAMETER_PREFIX, SetAttributes, text};
 use crate::actions::{cut, enumerated};
 
 /// The path of the parameters.
@@ -41,23 +41,21 @@ pub(in crate::actions) fn problems(class: &NamedClass, parameters: &Value) -> Ve
 
 /// Adds what is wrong with parameters, which are an object.
 fn check(class: &NamedClass, parameters: &Value, found: &mut Problems) {
-    let Some(schema) = &class.spec.schema else {
+    let (Some(schema), Some(read)) = (&class.spec.schema, class.schema()) else {
         let names = parameters.as_object().into_iter().flat_map(|it| it.keys());
         return found.add_each(names, |name: &String| unknown(class, name));
     };
-    let read = match Schema::from_crd(&wrapped(schema), false) {
+    let read = match read {
         Ok(read) => read,
         Err(errors) => {
-            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let errors = errors.join("; ");
             return found
                 .add(|| format!("the schema of class {} is no schema: {errors}", class.name));
         }
     };
     let value = json!({ "spec": { "parameters": parameters } });
-    let wrong = validate(&read, &value);
+    let wrong = validate(read, &value);
     found.add_each(&wrong, |error: &FieldError| wrong_value(class, schema, parameters, error));
-    let others = unknown_fields(&read, &value);
+    let others = unknown_fields(read, &value);
     found.add_each(&others, |path: &String| match path.strip_prefix(PATH) {
         Some(name) => unknown(class, name.trim_start_matches('.')),
         None => format!("{path}: unknown field"),

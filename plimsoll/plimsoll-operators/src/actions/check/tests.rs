@@ -34,7 +34,7 @@ fn classes() -> Vec<NamedClass> {
         ..ActionClassSpec::default()
     };
     let mut classes = built_in_classes();
-    classes.push(NamedClass { name: "backup".into(), spec });
+    classes.push(NamedClass::new("backup", spec));
     classes
 }
 

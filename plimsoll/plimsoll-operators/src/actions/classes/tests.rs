@@ -14,7 +14,7 @@ fn class(name: &str, fields: &Value) -> NamedClass {
         spec[field] = value.clone();
     }
     let spec: ActionClassSpec = serde_json::from_value(spec).unwrap();
-    NamedClass { name: name.into(), spec }
+    NamedClass::new(name, spec)
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn classes(history_limit: Option<u32>, ttl: &str) -> Vec<NamedClass> {
         aliases: vec!["backups".into()],
         ..ActionClassSpec::default()
     };
-    vec![NamedClass { name: "backup".into(), spec }]
+    vec![NamedClass::new("backup", spec)]
 }
 
 /// Reads `NAMESPACE/NAME MINUTE [ttl=SECONDS]`: an Action that was created at 00:00 and ended at a

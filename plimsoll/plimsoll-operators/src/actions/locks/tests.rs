@@ -82,7 +82,7 @@ fn an_action_waits_for_those_before_it_that_touch_the_same() {
 fn an_action_of_another_controller_is_waited_for_while_its_class_is_there_until_its_deadline() {
     use ActionState::{Pending, Running};
     let backup = ActionClassSpec { controller: "example.com/backups".into(), ..Default::default() };
-    let classes = [NamedClass { name: "backup".into(), spec: backup }];
+    let classes = [NamedClass::new("backup", backup)];
     let now = at("2026-01-01T02:00:00Z");
     let check = |class: &str, state: ActionState, started: &str, expected: bool| {
         let mut action = action("other", 0, state, "+bar");

@@ -47,7 +47,7 @@ async fn class_of(client: &Client, class: &str) -> Result<Option<NamedClass>, an
     for object in found.items {
         let name = object.metadata.name.unwrap_or_default();
         match ActionClassSpec::deserialize(&object.data["spec"]) {
-            Ok(spec) => classes.push(NamedClass { name, spec }),
+            Ok(spec) => classes.push(NamedClass::new(name, spec)),
             Err(error) if name == class => {
                 bail!("ActionClass `{class}` cannot be read: spec: {error}");
             }

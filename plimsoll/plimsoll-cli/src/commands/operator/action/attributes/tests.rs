@@ -15,7 +15,7 @@ struct CommandLine {
 
 fn class(name: &str, spec: Value) -> NamedClass {
     let spec = ActionClassSpec::deserialize(spec).expect("a class");
-    NamedClass { name: name.to_owned(), spec }
+    NamedClass::new(name, spec)
 }
 
 fn classes() -> [NamedClass; 3] {
