@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use plimsoll_api::olm::CatalogSource;
 use plimsoll_api::olm::action::PlannedChange;
+use plimsoll_api::olm::{BundleReference, CatalogSource};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog, PackageBlock};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::inventory::OperatorInventory;
@@ -14,8 +14,12 @@ use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_operators::reconciler::OperatorKind;
 use plimsoll_resolve::{CatalogPart, PackageRequest, Query, collect_problem};
 use plimsoll_source::catalog::{Bytes, CatalogRoots};
+use semver::Version;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+
+/// The maximum number of bundles that are read for one change.
+const BUNDLES_MAX: usize = 32;
 
 /// A change of an Operator or a Catalog.
 #[derive(Debug)]
@@ -69,6 +73,50 @@ impl CatalogInventory {
         let parts = collect_problem(&sources, query, &Cel).catalogs;
         let failure = indexed.iter().find_map(|(_, _, catalog)| catalog.failure());
         (parts, failure.map(ToString::to_string))
+    }
+
+    /// Returns the bundle that a change installs, and all that may be installed on the way there from another one: those
+    /// of versions between them, of any channel and catalog.
+    ///
+    /// # Errors
+    ///
+    /// When there are too many to read, or a catalog cannot be read.
+    pub(crate) fn on_the_way(
+        &self,
+        change: &PlannedChange,
+        from: Option<&BundleReference>,
+    ) -> Result<Vec<BundleReference>, String> {
+        let reference = |catalog: &str, name: &str, version: &str| BundleReference {
+            name: name.to_owned(),
+            catalog: catalog.to_owned(),
+            version: version.to_owned(),
+            ..BundleReference::default()
+        };
+        let mut found = vec![reference(&change.catalog, &change.bundle, &change.version)];
+        let Some(from) = from else { return Ok(found) };
+        let between = Version::parse(&from.version).ok().zip(Version::parse(&change.version).ok());
+        let (first, last) = between.ok_or("a version cannot be read")?;
+        for (catalog, _) in &self.served {
+            let Some(index) = self.indexes.get(catalog) else { continue };
+            let block = index.package(&change.operator).map_err(|error| error.to_string())?;
+            let package = block.as_ref().map(PackageBlock::read).transpose();
+            let Some(package) = package.map_err(|error| error.to_string())? else { continue };
+            for bundle in &package.bundles {
+                let version = bundle.version.to_string();
+                let is_between = Version::parse(&version).is_ok_and(|it| {
+                    it.cmp_precedence(&first).is_ge() && it.cmp_precedence(&last).is_le()
+                });
+                let is_other = *bundle.name != *from.name
+                    && (*bundle.name != *change.bundle || *catalog != change.catalog);
+                if is_between && is_other {
+                    found.push(reference(catalog, &bundle.name, &version));
+                }
+            }
+        }
+        if found.len() > BUNDLES_MAX {
+            return Err(format!("{} versions may be installed on the way", found.len() - 1));
+        }
+        Ok(found)
     }
 
     /// Returns the names of the packages of all catalogs that are served.

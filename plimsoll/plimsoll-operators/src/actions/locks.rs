@@ -231,7 +231,10 @@ pub fn created<'a>(
     let running = actions.into_iter().filter(is_running).flat_map(|it| &it.status.plan);
     let is_created = |it: &&PlannedChange| {
         it.operation == ChangeOperation::Create
-            && matches!(it.state, ChangeState::Planned | ChangeState::Writing)
+            && matches!(
+                it.state,
+                ChangeState::Planned | ChangeState::Writing | ChangeState::Written
+            )
     };
     there.chain(running.filter(is_created).map(|it| &it.operator)).cloned().collect()
 }

@@ -13,8 +13,11 @@ const GROUP: &str = "rbac.authorization.k8s.io/";
 const AGGREGATION: &str = "/aggregate-to-";
 /// The holder of permissions that are granted to service accounts of the bundle, whatever their names are.
 const OWN: &str = "its service accounts";
-/// The service account of pods that name none. What it is granted is granted by others.
+/// The service account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
+/// The type of a Secret with the token of a service account, and the annotation that names that.
+const TOKEN_TYPE: &str = "kubernetes.io/service-account-token";
+const TOKEN_ACCOUNT: &str = "kubernetes.io/service-account.name";
 /// Everything: all verbs, groups or resources.
 const ALL: &str = "*";
 /// The maximum number of permissions that are named.
@@ -52,9 +55,9 @@ struct Grant {
 /// Returns the permissions in all namespaces that the objects of a bundle grant and those of the installed bundle do not,
 /// as texts. A permission of a service account that the bundle has counts as one of the bundle.
 pub fn new_permissions(installed: &[Value], bundle: &[Value]) -> Vec<String> {
-    let before = grants(installed);
+    let before = grants(installed, installed);
     let mut found: Vec<String> = Vec::new();
-    for Grant { holder, permission } in grants(bundle) {
+    for Grant { holder, permission } in grants(bundle, installed) {
         let held = before.iter().filter(|it| it.holder == holder).map(|it| &it.permission);
         let text = match &permission {
             Permission::AllOf(other) => {
@@ -78,28 +81,14 @@ pub fn new_permissions(installed: &[Value], bundle: &[Value]) -> Vec<String> {
     found
 }
 
-/// Returns the permissions in all namespaces that objects grant.
-fn grants(objects: &[Value]) -> Vec<Grant> {
+/// Returns the permissions in all namespaces that objects grant, beside those of the installed bundle.
+fn grants(objects: &[Value], installed: &[Value]) -> Vec<Grant> {
     let of_kind = |kind: &'static str| {
         let is_access =
             |it: &Value| it["apiVersion"].as_str().is_some_and(|it| it.starts_with(GROUP));
         objects.iter().filter(move |it| it["kind"] == kind && is_access(it))
     };
     let mut found = Vec::new();
-    for role in of_kind("ClusterRole") {
-        let labels = role["metadata"]["labels"].as_object().into_iter().flatten();
-        for (label, _) in
-            labels.filter(|(label, value)| label.contains(AGGREGATION) && *value == "true")
-        {
-            let to = label.split_once(AGGREGATION).map_or("", |(_, name)| name);
-            let holder = format!("users of ClusterRole {to}");
-            found.extend(
-                permissions(role)
-                    .into_iter()
-                    .map(|permission| Grant { holder: holder.clone(), permission }),
-            );
-        }
-    }
     for binding in of_kind("ClusterRoleBinding") {
         let name = binding["roleRef"]["name"].as_str().unwrap_or_default();
         let role = of_kind("ClusterRole").find(|it| it["metadata"]["name"] == name);
@@ -111,20 +100,55 @@ fn grants(objects: &[Value]) -> Vec<Grant> {
             found.extend(granted.map(|permission| Grant { holder: holder.clone(), permission }));
         }
     }
+    // A role of the bundle may add the rules of others by any label.
+    let aggregates = of_kind("ClusterRole").any(|it| !it["aggregationRule"].is_null());
+    for role in of_kind("ClusterRole") {
+        let name = role["metadata"]["name"].as_str().unwrap_or_default();
+        let labels = role["metadata"]["labels"].as_object().into_iter().flatten();
+        let aggregating =
+            labels.filter(|(_, value)| aggregates || **value == "true").map(|(label, _)| {
+                let to = label
+                    .split_once(AGGREGATION)
+                    .map(|(_, name)| format!("users of ClusterRole {name}"));
+                to.unwrap_or_else(|| format!("users of ClusterRoles that aggregate {label}"))
+            });
+        // Others may have bound a role that an earlier version has brought.
+        let is_there = installed
+            .iter()
+            .any(|it| it["kind"] == "ClusterRole" && it["metadata"]["name"] == name);
+        let is_bound = of_kind("ClusterRoleBinding").any(|it| it["roleRef"]["name"] == name);
+        let bound = (is_there && !is_bound).then(|| format!("users of ClusterRole {name}"));
+        for holder in aggregating.chain(bound) {
+            let permissions = permissions(role).into_iter();
+            found
+                .extend(permissions.map(|permission| Grant { holder: holder.clone(), permission }));
+        }
+    }
     found.extend(objects.iter().filter_map(|it| foreign_account(it, objects)));
     found
 }
 
-/// Returns what the pods of a workload are granted if they run as a service account that is not one of the objects;
-/// `None` if they do not.
-fn foreign_account(workload: &Value, objects: &[Value]) -> Option<Grant> {
-    let name = workload["spec"]["template"]["spec"]["serviceAccountName"].as_str()?;
-    let namespace = workload["metadata"]["namespace"].as_str().unwrap_or_default();
-    if name == DEFAULT_ACCOUNT || has_account(objects, namespace, name) {
+/// Returns what an object is granted that uses a service account which is not one of the objects: its pods run as it, or
+/// it is a Secret with its token. `None` if it uses none.
+fn foreign_account(object: &Value, objects: &[Value]) -> Option<Grant> {
+    let spec = &object["spec"];
+    let pods = [&spec["template"]["spec"], &spec["jobTemplate"]["spec"]["template"]["spec"], spec];
+    let pod = pods.into_iter().find(|it| it["containers"].is_array());
+    let named = |pod: &Value| {
+        let names = ["serviceAccountName", "serviceAccount"].map(|it| pod[it].as_str());
+        names.into_iter().flatten().find(|it| !it.is_empty()).map(str::to_owned)
+    };
+    let of_pod = pod.map(|it| named(it).unwrap_or_else(|| DEFAULT_ACCOUNT.to_owned()));
+    let is_token = object["kind"] == "Secret" && object["type"] == TOKEN_TYPE;
+    let token = object["metadata"]["annotations"][TOKEN_ACCOUNT].as_str().filter(|_| is_token);
+    let name = of_pod.or(token.map(str::to_owned))?;
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if has_account(objects, namespace, &name) {
         return None;
     }
     let permission = Permission::AllOf(format!("ServiceAccount {namespace}/{name}"));
-    Some(Grant { holder: "its pods".to_owned(), permission })
+    let holder = if pod.is_some() { "its pods" } else { "its Secrets" };
+    Some(Grant { holder: holder.to_owned(), permission })
 }
 
 /// Returns whether a service account is one of some objects.
@@ -144,8 +168,14 @@ fn permissions(role: &Value) -> Vec<Permission> {
         Value::Null => Some(Vec::new()),
         rules => Vec::<RoleRule>::deserialize(rules).ok(),
     };
-    let Some(rules) = rules.filter(|_| role["aggregationRule"].is_null()) else {
-        return vec![Permission::AllOf(format!("ClusterRole {name}"))];
+    let aggregation = &role["aggregationRule"];
+    let Some(rules) = rules.filter(|_| aggregation.is_null()) else {
+        let selects = if aggregation.is_null() {
+            String::new()
+        } else {
+            format!(", aggregated by {aggregation}")
+        };
+        return vec![Permission::AllOf(format!("ClusterRole {name}{selects}"))];
     };
     rules.into_iter().map(Permission::Rule).collect()
 }
@@ -333,7 +363,22 @@ mod tests {
         check(&bound, &bound, &[]);
         let mut aggregating = bundle(&json!([]), &own());
         aggregating[1]["aggregationRule"] = json!({ "clusterRoleSelectors": [{}] });
-        check(&[], &aggregating, &["its service accounts: all of ClusterRole r"]);
+        let selecting = r#"aggregated by {"clusterRoleSelectors":[{}]}"#;
+        check(
+            &[],
+            &aggregating,
+            &[&format!("its service accounts: all of ClusterRole r, {selecting}")],
+        );
+        let mut narrower = aggregating.clone();
+        narrower[1]["aggregationRule"] =
+            json!({ "clusterRoleSelectors": [{ "matchLabels": { "x/a": "b" } }] });
+        let wider = format!("its service accounts: all of ClusterRole r, {selecting}");
+        check(&narrower, &aggregating, &[&wider]);
+        // What it selects is in another role, whatever the label.
+        let mut selected = bundle(&json!([rule(&["*"], "*", &["*"])]), &own())[1].clone();
+        selected["metadata"] = json!({ "name": "selected", "labels": { "x/a": "b" } });
+        let more: Vec<Value> = narrower.iter().cloned().chain([selected]).collect();
+        check(&narrower, &more, &["users of ClusterRoles that aggregate x/a: * on *.*"]);
         let unreadable = bundle(&json!([{ "verbs": "get" }]), &own());
         check(&[], &unreadable, &["its service accounts: all of ClusterRole r"]);
     }
@@ -350,19 +395,41 @@ mod tests {
     }
 
     #[test]
+    fn a_role_that_others_may_have_bound_is_compared_with_the_one_before() {
+        let viewer = |rules: Value| bundle(&rules, &own())[..2].to_vec();
+        let before = viewer(json!([rule(&["get"], "", &["pods"])]));
+        check(&[], &before, &[]);
+        check(&before, &before, &[]);
+        let all = viewer(json!([rule(&["*"], "*", &["*"])]));
+        check(&before, &all, &["users of ClusterRole r: * on *.*"]);
+    }
+
+    #[test]
     fn pods_have_the_rights_of_the_account_that_they_run_as() {
         let runs_as = |name: &str| {
             let mut objects = bundle(&json!([]), &own());
             objects.push(json!({
                 "kind": "Deployment", "metadata": { "name": "foo", "namespace": "tools" },
-                "spec": { "template": { "spec": { "serviceAccountName": name } } },
+                "spec": { "template": { "spec": { "containers": [], "serviceAccountName": name } } },
             }));
             objects
         };
         check(&[], &runs_as("foo"), &[]);
-        check(&[], &runs_as("default"), &[]);
+        check(&[], &runs_as("default"), &["its pods: all of ServiceAccount tools/default"]);
         check(&[], &runs_as("other"), &["its pods: all of ServiceAccount tools/other"]);
         check(&runs_as("other"), &runs_as("other"), &[]);
+        let mut deprecated = runs_as("");
+        deprecated[3]["spec"]["template"]["spec"]["serviceAccount"] = json!("other");
+        check(&[], &deprecated, &["its pods: all of ServiceAccount tools/other"]);
+        let mut token = runs_as("foo");
+        token[3] = json!({
+            "kind": "Secret", "type": "kubernetes.io/service-account-token",
+            "metadata": {
+                "name": "token", "namespace": "tools",
+                "annotations": { "kubernetes.io/service-account.name": "other" },
+            },
+        });
+        check(&[], &token, &["its Secrets: all of ServiceAccount tools/other"]);
     }
 
     #[test]

@@ -97,7 +97,7 @@ where
                 let answer = answer.await;
                 if let Some(response) = answer.as_ref().ok().filter(|_| shows_warnings) {
                     // That they cannot be printed is no failure of the request.
-                    let _ = print_warnings(response.headers(), &mut std::io::stderr());
+                    let _ = print_warnings(response.headers(), &mut io::stderr());
                 }
                 match (answer, body) {
                     (Err(error), _) => Err(unreachable(&server, error)),
@@ -119,7 +119,7 @@ where
 fn print_warnings(headers: &HeaderMap, out: &mut dyn Write) -> io::Result<()> {
     let mut printed = BTreeSet::new();
     for value in headers.get_all(WARNING) {
-        let text = value.to_str().ok().and_then(warning);
+        let text = std::str::from_utf8(value.as_bytes()).ok().and_then(warning);
         if let Some(text) = text.filter(|it| printed.insert(it.clone())) {
             writeln!(out, "Warning: {}", on_one_line(&text))?;
         }
@@ -279,7 +279,7 @@ mod tests {
         );
         check(
             minute,
-            || async { Err(std::io::Error::other("connection refused").into()) },
+            || async { Err(io::Error::other("connection refused").into()) },
             "the API server at https://harbour.example:6443/ cannot be reached: connection refused",
         );
     }

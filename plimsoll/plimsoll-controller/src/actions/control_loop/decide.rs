@@ -266,7 +266,9 @@ impl ControlLoop {
         });
         let (planned, content) = planned.await.map_err(|error| error.to_string())?;
         match planned {
-            Ok(plan) if looks_for_permissions => self.with_permissions(plan, &content).await,
+            Ok(plan) if looks_for_permissions => {
+                self.with_permissions(plan, &content).await.map(Ok)
+            }
             planned => Ok(planned),
         }
     }

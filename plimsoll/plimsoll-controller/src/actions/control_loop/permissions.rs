@@ -1,9 +1,7 @@
 //! The permissions in all namespaces that the bundles of a plan bring.
 
-use plimsoll_api::Reason;
+use plimsoll_api::olm::OperatorRevisionSpec;
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
-use plimsoll_api::olm::{BundleReference, OperatorRevisionSpec};
-use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::permissions::new_permissions;
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::planning::spec_after;
@@ -18,8 +16,8 @@ use crate::workloads::revision_parts;
 use crate::write::chain;
 
 impl ControlLoop {
-    /// Completes a plan with the permissions that its bundles bring and the installed ones do not have. A bundle that cannot
-    /// be read makes it fail: what it brings is not known.
+    /// Completes a plan with the permissions that its bundles bring and the installed ones do not have, or with why they
+    /// are not known.
     ///
     /// # Errors
     ///
@@ -28,32 +26,25 @@ impl ControlLoop {
         &self,
         mut plan: ActionPlan,
         inventory: &CatalogInventory,
-    ) -> Result<Result<ActionPlan, ActionFailure>, String> {
+    ) -> Result<ActionPlan, String> {
         for change in &mut plan.changes {
             if change.is_release() || change.operation == ChangeOperation::Delete {
                 continue;
             }
-            match self.permissions(change, inventory).await? {
-                Ok(permissions) => change.new_cluster_permissions = permissions,
-                Err(why) => {
-                    let message = format!(
-                        "the permissions that {} brings are not known: {why}",
-                        change.operator
-                    );
-                    let failure = ActionFailure::new(Reason::InstallationFailed, message);
-                    return Ok(Err(failure.on(change.operator.as_str())));
-                }
-            }
+            let found = self.permissions(change, inventory).await?;
+            change.new_cluster_permissions =
+                found.unwrap_or_else(|why| vec![format!("what is not known: {why}")]);
             for permission in &change.new_cluster_permissions {
                 let PlannedChange { operator, version, .. } = &change;
                 plan.explanation
                     .push(format!("{operator} v{version} gets in all namespaces: {permission}"));
             }
         }
-        Ok(Ok(plan))
+        Ok(plan)
     }
 
-    /// Returns the permissions that the bundle of a change brings, or why they are not known.
+    /// Returns the permissions that the bundle of a change brings, and those on the way to it, or why they are not
+    /// known.
     ///
     /// # Errors
     ///
@@ -64,9 +55,9 @@ impl ControlLoop {
         inventory: &CatalogInventory,
     ) -> Result<Result<Vec<String>, String>, String> {
         let PlannedChange { operator, bundle, catalog, version, .. } = change;
-        let Some(source) = inventory.sources.get(catalog).filter(|_| !bundle.is_empty()) else {
+        if bundle.is_empty() || !inventory.sources.contains_key(catalog) {
             return Ok(Err(format!("no catalog that can be read has version {version}")));
-        };
+        }
         let there = inventory.inventory.observed.get(operator);
         let installed = match there {
             Some(there) => {
@@ -79,18 +70,34 @@ impl ControlLoop {
         if let Some(part) = installed.first().filter(|_| spec.namespace.is_empty()) {
             spec.namespace.clone_from(&part.namespace);
         }
+        let from = installed.first().map(|it| it.bundle.clone());
+        let bundles = match inventory.on_the_way(change, from.as_ref()) {
+            Ok(bundles) => bundles,
+            Err(why) => return Ok(Err(why)),
+        };
         let before = installed.into_iter().flat_map(|it| it.objects).map(|it| it.object);
         let before: Vec<Value> = before.collect();
-        let bundle = BundleReference {
-            name: bundle.clone(),
-            catalog: catalog.clone(),
-            version: version.clone(),
-            ..BundleReference::default()
-        };
-        let (name, source, roots) = (operator.clone(), source.clone(), inventory.roots.clone());
+        let sources =
+            bundles.into_iter().map(|it| (inventory.sources.get(&it.catalog).cloned(), it));
+        let sources: Vec<_> = sources.collect();
+        let (name, last, roots) = (operator.clone(), bundle.clone(), inventory.roots.clone());
         let read = run_beside(&*self.clock, move || {
-            let content = bundle_content::read(&name, &bundle, &source, &roots, &spec, Vec::new())?;
-            Ok(new_permissions(&before, &content.objects))
+            let mut found = Vec::new();
+            for (source, bundle) in sources {
+                let source =
+                    source.ok_or_else(|| format!("catalog {} cannot be read", bundle.catalog))?;
+                let content =
+                    bundle_content::read(&name, &bundle, &source, &roots, &spec, Vec::new())
+                        .map_err(|why| format!("{}: {why}", bundle.name))?;
+                let new = new_permissions(&before, &content.objects).into_iter();
+                let is_last = bundle.name == last;
+                let named = |it: String| match is_last {
+                    true => it,
+                    false => format!("{it} (by v{} on the way)", bundle.version),
+                };
+                found.extend(new.map(named));
+            }
+            Ok(found)
         });
         read.await.map_err(|error| error.to_string())
     }
