@@ -223,17 +223,11 @@ impl ClusterState {
         let objection = self.objection_to(preconditions::is_listed(available, next));
         let objecting = objection.map(|it| Objecting { reason: &it.reason, message: &it.message });
         let facts = Facts {
-            current: &self.status.desired,
             history: &self.status.history,
             objection: objecting.as_ref(),
-            overrides_set: false,
-            repeated: &[],
-            broken: Ok(&[]),
-            other_product: None,
-            available: None,
-            retrieved: None,
             is_declared: true,
             window: self.window(now),
+            ..Facts::of(&self.status.desired)
         };
         preconditions::check(&facts, next)
     }

@@ -81,19 +81,7 @@ fn failed_preconditions(
         verified: false,
         accepted_risks: String::new(),
     };
-    let facts = Facts {
-        current,
-        history: &[completed],
-        objection: None,
-        overrides_set: false,
-        repeated: &repeated,
-        broken: Ok(&[]),
-        other_product: None,
-        available: None,
-        retrieved: None,
-        is_declared: false,
-        window: None,
-    };
+    let facts = Facts { history: &[completed], repeated: &repeated, ..Facts::of(current) };
     preconditions::check(&facts, &plan.release)
 }
 

@@ -67,6 +67,25 @@ pub struct Facts<'a> {
     pub window: Option<UpdateWindow<'a>>,
 }
 
+impl<'a> Facts<'a> {
+    /// Returns the facts of a cluster at a release of which nothing else is known.
+    pub fn of(current: &'a Release) -> Self {
+        Self {
+            current,
+            history: &[],
+            objection: None,
+            overrides_set: false,
+            repeated: &[],
+            broken: Ok(&[]),
+            other_product: None,
+            available: None,
+            retrieved: None,
+            is_declared: false,
+            window: None,
+        }
+    }
+}
+
 /// The MaintenanceWindow that the updates of a cluster begin in.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateWindow<'a> {

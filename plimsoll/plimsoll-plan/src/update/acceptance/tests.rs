@@ -53,19 +53,7 @@ impl Script {
         };
         let current = release("4.3.2");
         let objecting = Objecting { reason: "OldNodes", message: "WHY" };
-        let facts = Facts {
-            current: &current,
-            history: &[],
-            objection: self.objects.then_some(&objecting),
-            overrides_set: false,
-            repeated: &[],
-            broken: Ok(&[]),
-            other_product: None,
-            available: None,
-            retrieved: None,
-            is_declared: false,
-            window: None,
-        };
+        let facts = Facts { objection: self.objects.then_some(&objecting), ..Facts::of(&current) };
         let (ticket, now) = (self.ticket, self.now);
         let acceptance = &mut self.acceptance;
         let order = match verb {

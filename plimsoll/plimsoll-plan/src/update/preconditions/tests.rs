@@ -50,17 +50,10 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
     };
     let objecting = Objecting { reason: objection, message: "WHY" };
     let facts = Facts {
-        current: &current,
         history: &history,
         objection: (!objection.is_empty()).then_some(&objecting),
         overrides_set: overrides,
-        repeated: &[],
-        broken: Ok(&[]),
-        other_product: None,
-        available: None,
-        retrieved: None,
-        is_declared: false,
-        window: None,
+        ..Facts::of(&current)
     };
     let found: Vec<String> = check(&facts, &release(target))
         .into_iter()
@@ -87,18 +80,13 @@ fn an_update_that_the_graph_declares_leads_to_any_later_version() {
         let (target, available) = (release(target), [release(target)]);
         let history = history("1.9.2* 1.8.0");
         let objecting = Objecting { reason: objection, message: "WHY" };
+        let current = release("1.9.2");
         let facts = Facts {
-            current: &release("1.9.2"),
             history: &history,
             objection: (!objection.is_empty()).then_some(&objecting),
-            overrides_set: false,
-            repeated: &[],
-            broken: Ok(&[]),
-            other_product: None,
             available: Some(if listed { &available[..] } else { &[] }),
-            retrieved: None,
             is_declared: declared,
-            window: None,
+            ..Facts::of(&current)
         };
         let found = check(&facts, &target);
         let found = found.iter().filter(|it| it.blocking || it.reason.contains("Progress"));
@@ -172,19 +160,8 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
             name: "tides".to_owned(),
         };
         let gone = [Deletion::new(&key, "f.yaml", "4.2.0", Timestamp::UNIX_EPOCH)];
-        let facts = Facts {
-            current: &release(current),
-            history: &[],
-            objection: None,
-            overrides_set: false,
-            repeated: &gone,
-            broken: Ok(&[]),
-            other_product: None,
-            available: None,
-            retrieved: None,
-            is_declared: false,
-            window: None,
-        };
+        let from = release(current);
+        let facts = Facts { repeated: &gone, ..Facts::of(&from) };
         let findings = check(&facts, &release(target));
         let found = findings.iter().find(|it| it.precondition == REPEATED_DELETIONS);
         assert_eq!(found.is_some(), expected, "{current} to {target}");
@@ -213,19 +190,8 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
 fn what_an_operator_requires_is_not_removed_by_any_update() {
     let broken = [BrokenOperator { name: "lamp".to_owned(), message: "WHY".to_owned() }];
     let check = |broken: Result<&[BrokenOperator], &str>, target: &str, expected: (&str, &str)| {
-        let facts = Facts {
-            current: &release("4.3.2"),
-            history: &[],
-            objection: None,
-            overrides_set: false,
-            repeated: &[],
-            broken,
-            other_product: None,
-            available: None,
-            retrieved: None,
-            is_declared: false,
-            window: None,
-        };
+        let current = release("4.3.2");
+        let facts = Facts { broken, ..Facts::of(&current) };
         let findings = check(&facts, &release(target));
         let [found] = &findings[..] else { panic!("one finding, not {findings:?}") };
         assert_eq!((found.reason.as_str(), found.message.as_str()), expected);
@@ -262,18 +228,10 @@ fn no_update_begins_while_the_maintenance_window_is_closed() {
     let known: MaintenanceWindows =
         ["0 12 * * *", "0 22 * * *", "often"].map(window).into_iter().collect();
     let check = |windows: &MaintenanceWindows, name: &str, expected: Option<(&str, &str)>| {
+        let current = release("4.3.2");
         let facts = Facts {
-            current: &release("4.3.2"),
-            history: &[],
-            objection: None,
-            overrides_set: false,
-            repeated: &[],
-            broken: Ok(&[]),
-            other_product: None,
-            available: None,
-            retrieved: None,
-            is_declared: false,
             window: UpdateWindow::of(name, windows, Timestamp::constant(131_400, 0)),
+            ..Facts::of(&current)
         };
         for target in ["4.3.3", "4.4.0"] {
             let findings = check(&facts, &release(target));
@@ -301,18 +259,12 @@ fn no_update_begins_while_the_maintenance_window_is_closed() {
 #[test]
 fn force_turns_what_blocks_into_an_accepted_risk() {
     let history = history("4.5.0 4.4.9");
+    let current = release("4.5.0");
     let facts = Facts {
-        current: &release("4.5.0"),
         history: &history,
         objection: Some(&Objecting { reason: "OldNodes", message: "Nodes are old" }),
-        overrides_set: false,
-        repeated: &[],
-        broken: Ok(&[]),
-        other_product: None,
         available: Some(&[]),
-        retrieved: None,
-        is_declared: false,
-        window: None,
+        ..Facts::of(&current)
     };
     let findings = check(&facts, &release("4.7.0"));
     let reported = "Multiple precondition checks failed:\n\
