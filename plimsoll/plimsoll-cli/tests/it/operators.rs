@@ -42,7 +42,9 @@ use kube::{Api, Client};
 use plimsoll_api::OPERATOR;
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
-use plimsoll_controller::{Error, Leadership, OperatorsView, WindowController};
+use plimsoll_controller::{
+    Error, Leadership, OperatorsView, Reached, WebhookSettings, WindowController,
+};
 use plimsoll_simulation::simulated_operators::Faults as OperatorFaults;
 use plimsoll_source::catalog::CatalogRoots;
 use plimsoll_source::store::Signature;
@@ -74,6 +76,15 @@ pub(crate) struct AddOns {
     actions: Option<ActionSettings>,
 }
 
+/// How Actions are executed if their webhooks are served.
+fn actions_with_webhook() -> ActionSettings {
+    let webhook = WebhookSettings {
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        reached: Reached::Host("127.0.0.1".to_owned()),
+    };
+    ActionSettings { webhook: Some(webhook) }
+}
+
 impl AddOns {
     /// Requests an update of the platform whose preconditions do not hold; gives the message.
     async fn rejected_update(&self, version: &str) -> String {
@@ -97,6 +108,11 @@ impl AddOns {
         add_ons.control();
         add_ons.add_catalog("fixture", &path).await;
         add_ons
+    }
+
+    /// The same, where Actions are executed and their webhooks are served.
+    async fn start_with_webhook(kind: ClusterKind) -> Self {
+        Self::start_with(kind, "[]", Some(actions_with_webhook())).await
     }
 
     async fn without_catalog(kind: ClusterKind, faults: &str) -> Self {

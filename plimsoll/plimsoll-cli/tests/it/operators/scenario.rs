@@ -10,13 +10,12 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use plimsoll_api::olm::action::OWNER_LABEL;
 use plimsoll_controller::actions::ActionSettings;
-use plimsoll_controller::{Reached, WebhookSettings};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::commands::RunCommand;
 use super::shell::{Shell, ShellCommand};
-use super::{AddOns, Fixture, Named, begins};
+use super::{AddOns, Fixture, Named, actions_with_webhook, begins};
 use crate::harness::until;
 
 /// A step of a scenario.
@@ -104,11 +103,10 @@ impl Scenario {
     pub(super) async fn play(self, kind: ClusterKind, is_killed: bool) {
         let steps: Vec<ScenarioStep> =
             serde_saphyr::from_str(self.steps).expect("it is a list of steps");
-        let webhook = self.has_webhook.then(|| WebhookSettings {
-            listen: "127.0.0.1:0".parse().expect("an address"),
-            reached: Reached::Host("127.0.0.1".to_owned()),
+        let actions = self.has_actions.then(|| match self.has_webhook {
+            true => actions_with_webhook(),
+            false => ActionSettings::default(),
         });
-        let actions = self.has_actions.then_some(ActionSettings { webhook });
         let mut add_ons = AddOns::start_with(kind, "[]", actions).await;
         if self.has_release {
             add_ons.install_release().await;

@@ -4,8 +4,6 @@
 
 use std::os::unix::fs::symlink;
 
-use plimsoll_controller::actions::ActionSettings;
-use plimsoll_controller::{Reached, WebhookSettings};
 use plimsoll_operators::actions::files::built_in_classes;
 use tempfile::TempDir;
 
@@ -42,12 +40,7 @@ fn the_guide_to_self_service_can_be_followed() {
         return;
     }
     on_each_cluster(|kind| async move {
-        let webhook = WebhookSettings {
-            listen: "127.0.0.1:0".parse().expect("an address"),
-            reached: Reached::Host("127.0.0.1".to_owned()),
-        };
-        let actions = ActionSettings { webhook: Some(webhook) };
-        let mut add_ons = AddOns::start_with(kind, "[]", Some(actions)).await;
+        let mut add_ons = AddOns::start_with_webhook(kind).await;
         for class in built_in_classes() {
             add_ons.listed(&format!("olm.io/v1 ActionClass {}", class.name)).await;
         }

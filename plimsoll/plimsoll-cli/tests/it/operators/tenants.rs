@@ -4,8 +4,7 @@
 use kube::api::PostParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
-use plimsoll_controller::actions::ActionSettings;
-use plimsoll_controller::{Reached, WebhookSettings, api_resource};
+use plimsoll_controller::api_resource;
 use serde_json::{Value, json};
 
 use super::{AddOns, Fixture, Named};
@@ -49,12 +48,7 @@ async fn request(client: &Client, spec: &Value) -> Result<String, String> {
 #[test]
 fn a_tenant_has_done_what_a_policy_grants_and_nothing_else() {
     on_each_cluster(|kind| async move {
-        let webhook = WebhookSettings {
-            listen: "127.0.0.1:0".parse().expect("an address"),
-            reached: Reached::Host("127.0.0.1".to_owned()),
-        };
-        let actions = ActionSettings { webhook: Some(webhook) };
-        let mut add_ons = AddOns::start_with(kind, "[]", Some(actions)).await;
+        let mut add_ons = AddOns::start_with_webhook(kind).await;
         Fixture::publish(add_ons.catalog.path(), "bar", "1.2.5");
         let catalog = Named::parse("olm.io/v1 Catalog fixture");
         let bundles = || async { add_ons.object(&catalog).await["status"]["bundles"].clone() };
