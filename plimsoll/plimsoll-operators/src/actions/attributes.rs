@@ -52,7 +52,7 @@ pub struct NamedClass {
 
 /// The schema of the parameters of a class, or what is wrong with it. It is read once, since every decision needs it.
 #[derive(Debug, Clone, Default)]
-struct ParameterSchema(OnceLock<Result<Schema, String>>);
+struct ParameterSchema(OnceLock<Result<Schema, Vec<String>>>);
 
 impl PartialEq for ParameterSchema {
     /// It follows from the spec.
@@ -69,15 +69,13 @@ impl NamedClass {
 
     /// Returns the schema of an object with parameters in its spec, or what is wrong with it; `None` if the class has
     /// none.
-    pub(super) fn schema(&self) -> Option<Result<&Schema, &str>> {
+    pub(super) fn schema(&self) -> Option<Result<&Schema, &[String]>> {
         let schema = self.spec.schema.as_ref()?;
         let read = self.parameters.0.get_or_init(|| {
-            Schema::from_crd(&wrapped(schema), false).map_err(|errors| {
-                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                errors.join("; ")
-            })
+            Schema::from_crd(&wrapped(schema), false)
+                .map_err(|errors| errors.iter().map(ToString::to_string).collect())
         });
-        Some(read.as_ref().map_err(String::as_str))
+        Some(read.as_ref().map_err(Vec::as_slice))
     }
 
     /// Returns the class with a name, else of those with that alias the one that this program serves, or else
@@ -238,7 +236,7 @@ pub(super) fn is_spelled(class: &NamedClass, parameter: &str, attribute: &str) -
 }
 
 /// Returns the schema of an object with parameters in its spec; `schema` is that of the parameters.
-pub(super) fn wrapped(schema: &Value) -> Value {
+fn wrapped(schema: &Value) -> Value {
     json!({
         "type": "object",
         "properties": { "spec": { "type": "object", "properties": { "parameters": schema } } },

@@ -3,12 +3,11 @@
 
 use std::sync::LazyLock;
 
-use k8s_schema::Schema;
 use plimsoll_api::duration;
 use plimsoll_content::capability::suggestion;
 use serde_json::{Value, json};
 
-use super::attributes::{ATTRIBUTES, FLAGS, NamedClass, PARAMETER_PREFIX, wrapped};
+use super::attributes::{ATTRIBUTES, FLAGS, NamedClass, PARAMETER_PREFIX};
 use super::check::parameter_problems;
 use super::enumerated;
 use super::files::built_in_classes;
@@ -56,12 +55,8 @@ fn schema_problems(class: &NamedClass) -> Vec<String> {
     if schema["type"] != "object" {
         return vec!["spec.schema.type has to be object: parameters are fields".to_owned()];
     }
-    match Schema::from_crd(&wrapped(schema), false) {
-        Ok(_) => Vec::new(),
-        Err(errors) => {
-            errors.iter().map(|it| format!("spec.schema is no structural schema: {it}")).collect()
-        }
-    }
+    let errors = class.schema().and_then(Result::err).unwrap_or_default();
+    errors.iter().map(|it| format!("spec.schema is no structural schema: {it}")).collect()
 }
 
 /// Returns what is wrong with the attributes of a class, and with those that it requires.

@@ -40,6 +40,9 @@ const ENFORCE: &str = "Enforce";
 /// What stands for the namespace of the Action in values of attributes.
 const NAMESPACE_REFERENCE: &str = "$(namespace)";
 
+/// The Operators of a namespace whose Actions have created none.
+static NOTHING_CREATED: BTreeSet<String> = BTreeSet::new();
+
 /// A policy with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedPolicy {
@@ -78,6 +81,35 @@ pub struct PolicyRequest<'a> {
     pub windows: &'a MaintenanceWindows,
     /// The current time.
     pub now: Timestamp,
+}
+
+impl<'a> PolicyRequest<'a> {
+    /// Returns a request that is not planned, the only one of a namespace of which nothing else is known.
+    pub fn unplanned(
+        namespace: &'a str,
+        labels: &'a BTreeMap<String, String>,
+        requester: &'a ActionRequester,
+        spec: &'a ActionSpec,
+        class: &'a NamedClass,
+        windows: &'a MaintenanceWindows,
+    ) -> Self {
+        Self {
+            namespace,
+            labels,
+            requester,
+            spec,
+            class,
+            active: 0,
+            created: &NOTHING_CREATED,
+            may_directly: None,
+            plan: None,
+            planned: &[],
+            digest: None,
+            windows,
+            // Preconditions are about a plan.
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
 }
 
 /// The result of judging an Action.

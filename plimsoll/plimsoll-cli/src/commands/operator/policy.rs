@@ -4,14 +4,12 @@ mod cases;
 mod compile;
 mod explain;
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec, EffectiveAttribute, PolicyDecision};
 use plimsoll_api::{ACTION, ObjectKey};
 use plimsoll_operators::actions::attributes::NamedClass;
@@ -133,21 +131,9 @@ impl Policies {
         let Some(class) = NamedClass::find(&self.classes, &spec.action_class) else {
             bail!("{}", unknown_class(&spec.action_class, &self.classes));
         };
-        let request = PolicyRequest {
-            namespace,
-            labels: &self.files.labels(namespace),
-            requester,
-            spec,
-            class,
-            active: 0,
-            created: &BTreeSet::new(),
-            may_directly: None,
-            plan: None,
-            planned: &[],
-            digest: None,
-            windows: &self.windows,
-            now: Timestamp::now(),
-        };
+        let labels = self.files.labels(namespace);
+        let request =
+            PolicyRequest::unplanned(namespace, &labels, requester, spec, class, &self.windows);
         Ok(judge(&request, &self.files.policies))
     }
 }

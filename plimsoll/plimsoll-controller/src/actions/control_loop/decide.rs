@@ -135,6 +135,7 @@ impl ControlLoop {
                 return;
             }
         };
+        let looks_for_permissions = decision.looks_for_permissions();
         for _ in 0..PLANS_MAX {
             let Some(inventory) = self.inventory.ask().await else {
                 let message = "the catalogs and Operators of the cluster are being read";
@@ -142,7 +143,6 @@ impl ControlLoop {
             };
             // Observations that are older than the inventory may still be queued.
             self.drain();
-            let looks_for_permissions = decision.looks_for_permissions();
             let plan = match self.plan(&attributes, inventory, looks_for_permissions).await {
                 Ok(plan) => plan,
                 Err(error) => {

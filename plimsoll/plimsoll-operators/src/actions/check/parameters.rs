@@ -48,6 +48,7 @@ fn check(class: &NamedClass, parameters: &Value, found: &mut Problems) {
     let read = match read {
         Ok(read) => read,
         Err(errors) => {
+            let errors = errors.join("; ");
             return found
                 .add(|| format!("the schema of class {} is no schema: {errors}", class.name));
         }

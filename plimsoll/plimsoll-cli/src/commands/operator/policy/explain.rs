@@ -1,12 +1,10 @@
 //! `plimsoll operator policy explain`: what a user may request, and under which conditions.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use jiff::Timestamp;
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check::unknown_class;
@@ -89,21 +87,9 @@ fn of_class(
     requester: &ActionRequester,
 ) -> Vec<ExplainedPolicy> {
     let labels = policies.files.labels(&policies.namespace);
-    let request = PolicyRequest {
-        namespace: &policies.namespace,
-        labels: &labels,
-        requester,
-        spec: &ActionSpec::default(),
-        class,
-        active: 0,
-        created: &BTreeSet::new(),
-        may_directly: None,
-        plan: None,
-        planned: &[],
-        digest: None,
-        windows: &policies.windows,
-        now: Timestamp::UNIX_EPOCH,
-    };
+    let spec = ActionSpec::default();
+    let (namespace, windows) = (&policies.namespace, &policies.windows);
+    let request = PolicyRequest::unplanned(namespace, &labels, requester, &spec, class, windows);
     let about = policies.files.policies.iter().filter(|it| is_about(&it.spec, &request));
     let of_policy = |NamedPolicy { name, spec }: &NamedPolicy| {
         let modes = [("Enforce", &spec.enforce), ("Warn", &spec.warn), ("Audit", &spec.audit)];
