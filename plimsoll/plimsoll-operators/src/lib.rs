@@ -24,6 +24,7 @@ mod decide;
 pub mod deletion;
 pub mod deletion_plan;
 mod dependency_index;
+pub mod inspected;
 pub mod install;
 pub mod installation;
 mod installed;

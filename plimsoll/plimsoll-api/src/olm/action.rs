@@ -35,6 +35,9 @@ pub const ACTION_FINALIZER: &str = "olm.io/action";
 pub const CREATED_BY_ANNOTATION: &str = "olm.io/created-by-action";
 /// Annotation of an Operator: namespace of the Action that created it.
 pub const CREATED_IN_ANNOTATION: &str = "olm.io/created-in-namespace";
+/// Annotation of an Operator that an Action for which permissions were looked at has written: the requested version, and
+/// the digests of the content that was inspected for it. No other content of that version is installed.
+pub const INSPECTED_ANNOTATION: &str = "olm.io/inspected-content";
 /// Annotation of an Operator or the ClusterVersion: the change of an Action that was written to it last, as the uid
 /// of the Action and the position of the change in its plan, such as `UID/0`.
 pub const CHANGED_BY_ANNOTATION: &str = "olm.io/changed-by-action";

@@ -10,13 +10,14 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::action::{
     CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, CREATED_IN_ANNOTATION, ChangeOperation,
-    PlannedChange, TRIGGERED_BY_ANNOTATION, TRIGGERED_GENERATION_ANNOTATION,
+    INSPECTED_ANNOTATION, PlannedChange, TRIGGERED_BY_ANNOTATION, TRIGGERED_GENERATION_ANNOTATION,
 };
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
 use plimsoll_operators::actions::execution::arrival::{Arrival, FoundObject, arrival, mark};
 use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::actions::report::ActionObject;
+use plimsoll_operators::inspected::InspectedContent;
 use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_operators::update::is_set_of_update;
 use serde_json::{Value, json};
@@ -333,6 +334,9 @@ fn created(action: &ActionObject, change: &PlannedChange) -> Value {
         annotations[TRIGGERED_BY_ANNOTATION] = action.triggered_by.as_str().into();
         annotations[TRIGGERED_GENERATION_ANNOTATION] = FIRST_GENERATION.to_string().into();
     }
+    if let Some(inspected) = InspectedContent::of(change) {
+        annotations[INSPECTED_ANNOTATION] = json!(inspected).to_string().into();
+    }
     if !change.change_set.is_empty() {
         let set = change.change_set.as_str().into();
         manifest["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set;
@@ -477,6 +481,14 @@ fn update(object: &Value, change: &PlannedChange, mark: &str) -> Vec<PatchOperat
         && object["metadata"]["annotations"][CHANGE_SET_ANNOTATION] == *change.leaves_change_set
     {
         let path = path(&["metadata", "annotations", CHANGE_SET_ANNOTATION]);
+        operations.push(PatchOperation::Remove(RemoveOperation { path }));
+    }
+    let inspected = InspectedContent::of(change).map(|it| json!(it).to_string());
+    if let Some(inspected) = &inspected {
+        annotations.push((INSPECTED_ANNOTATION, inspected));
+    } else if object["metadata"]["annotations"][INSPECTED_ANNOTATION].is_string() {
+        // What is requested now was not inspected.
+        let path = path(&["metadata", "annotations", INSPECTED_ANNOTATION]);
         operations.push(PatchOperation::Remove(RemoveOperation { path }));
     }
     operations.extend(annotate(object, &annotations));

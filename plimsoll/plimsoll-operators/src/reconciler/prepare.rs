@@ -14,7 +14,8 @@ use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::messages;
 use super::revision::{KeptRevision, RevisionContent, RevisionDraft, live_definitions};
-use super::track::{BlockCause, Preparation, RevisionInputs, TrackedOperator};
+use super::track::{BlockCause, OperatorObject, Preparation, RevisionInputs, TrackedOperator};
+use crate::inspected::Inspection;
 use crate::{OperatorAction, OperatorBlock, OperatorDecision};
 
 /// The delay before a failed preparation is retried.
@@ -59,9 +60,16 @@ impl TrackedOperator {
             certificates: self.object.spec.certificates,
             ready_when: self.object.spec.ready_when.clone(),
             namespace: self.object.spec.namespace.clone(),
+            inspected: self.inspection().cloned(),
             risks: risks.to_vec(),
             generation: self.object.generation,
         }
+    }
+
+    /// Returns what was inspected for the requested version; `None` for nothing.
+    fn inspection(&self) -> Option<&Inspection> {
+        let OperatorObject { inspected, spec, .. } = &self.object;
+        inspected.as_ref().filter(|it| it.is_for(&spec.version))
     }
 
     /// Returns a revision with such inputs that was made before, and its number: by a previous process, or for
@@ -77,6 +85,7 @@ impl TrackedOperator {
                 && it.bundle.name == wanted.bundle.name
                 && it.is_made_for(config.as_ref(), *certificates, ready_when, facts)
                 && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
+                && wanted.uninspected(&it.bundle).is_none()
         };
         let made = self.revisions.iter().rev().find(|(number, it)| {
             self.installed.is_none_or(|installed| **number > installed) && has_same_result(it)
@@ -174,7 +183,11 @@ impl OperatorHandler<'_> {
         content: Result<Box<RevisionContent>, String>,
     ) {
         let Some(Preparation::Reading { wanted, .. }) = self.answered(ticket) else { return };
-        let mut draft = match content.and_then(|content| RevisionDraft::read(*content)) {
+        let inspected = content.and_then(|content| match wanted.uninspected(&content.bundle) {
+            Some(problem) => Err(problem),
+            None => RevisionDraft::read(*content),
+        });
+        let mut draft = match inspected {
             Ok(draft) => Box::new(draft),
             Err(message) => {
                 let block = OperatorBlock::new(Reason::UnpackFailed, message);

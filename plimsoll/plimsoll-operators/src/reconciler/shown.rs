@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use plimsoll_api::olm::action::INSPECTED_ANNOTATION;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, DELETION_FINALIZER, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
     INSTALLED_AS_USER, OPERATOR_LABEL, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
@@ -16,6 +17,7 @@ use super::parse;
 use super::revision::WrittenRevision;
 use super::track::OperatorObject;
 use crate::RequestedOperator;
+use crate::inspected::Inspection;
 use crate::revision_key::{Provenance, RevisionKey};
 
 /// An Operator as a watch showed it.
@@ -125,6 +127,7 @@ pub(super) fn shown_operator(
         deleted,
         is_orphaning: has_orphan || known.is_some_and(|it| it.is_orphaning),
         spec: OperatorSpec::default(),
+        inspected: metadata["annotations"][INSPECTED_ANNOTATION].as_str().map(Inspection::read),
         deadline: None,
         invalid: None,
         is_spec_known: true,

@@ -20,6 +20,7 @@ use super::observed::Observed;
 use super::parse::InvalidSpec;
 use super::removal::Removal;
 use super::revision::{KeptRevision, RevisionDraft};
+use crate::inspected::Inspection;
 use crate::{OperatorAction, OperatorBlock, OperatorDecision};
 
 /// The delay before a failed write of a status is retried.
@@ -38,6 +39,8 @@ pub(super) struct OperatorObject {
     pub(super) is_orphaning: bool,
     /// The requested spec; while `invalid` is set, the last valid one, or a paused one if there was none.
     pub(super) spec: OperatorSpec,
+    /// What was inspected before it was requested; `None` for nothing.
+    pub(super) inspected: Option<Inspection>,
     /// The progress deadline of rollouts; `None` for none.
     pub(super) deadline: Option<Duration>,
     /// The reason that the spec cannot be read; `None` if it can.
@@ -60,6 +63,8 @@ pub(super) struct RevisionInputs {
     pub(super) certificates: CertificateProvider,
     pub(super) ready_when: Vec<ReadinessRule>,
     pub(super) namespace: String,
+    /// What may be installed; `None` for what the catalog has.
+    pub(super) inspected: Option<Inspection>,
     /// The unmet constraints that the policy overrides, as sentences.
     pub(super) risks: Vec<String>,
     /// The generation of the spec that requests it.
@@ -67,6 +72,11 @@ pub(super) struct RevisionInputs {
 }
 
 impl RevisionInputs {
+    /// Returns why the content of a bundle may not be installed; `None` if it may.
+    pub(super) fn uninspected(&self, bundle: &BundleReference) -> Option<String> {
+        self.inspected.as_ref()?.problem(bundle)
+    }
+
     /// Returns whether both result in the same revision.
     pub(super) fn has_same_result(&self, other: &Self) -> bool {
         self.bundle == other.bundle
@@ -74,6 +84,7 @@ impl RevisionInputs {
             && self.certificates == other.certificates
             && self.ready_when == other.ready_when
             && self.namespace == other.namespace
+            && self.inspected == other.inspected
     }
 }
 

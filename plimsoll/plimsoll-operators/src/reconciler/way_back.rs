@@ -132,6 +132,7 @@ impl OperatorHandler<'_> {
             certificates: revision.certificates,
             ready_when: revision.ready_when.clone(),
             namespace: revision.namespace.clone(),
+            inspected: None,
             risks: risks.to_vec(),
             generation: operator.object.generation,
         };

@@ -1,5 +1,7 @@
 //! The definitions of Actions declare what the wire types serialize.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -106,6 +108,7 @@ fn everything_of_an_action_is_declared() {
         workloads: vec![RemainingObjects::default()],
         definitions: vec!["etcdclusters.example.com".into()],
         new_cluster_permissions: vec!["its service accounts: get on secrets".into()],
+        inspected: BTreeMap::from([("main/lantern.v1.1.0".into(), "sha256:abc".into())]),
         state: ChangeState::Written,
         unwritten: true,
         reason: "Written".into(),

@@ -1,5 +1,7 @@
 //! The changes that an Action plans.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,6 +92,10 @@ pub struct PlannedChange {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub new_cluster_permissions: Vec<String>,
+    /// Digest of the content of each bundle in which they were looked for, by `CATALOG/NAME`: only these may be installed
+    /// for the requested version. None if they were not looked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub inspected: BTreeMap<String, String>,
     /// How far it is: `Planned`, `Writing` if the request was recorded and may have been sent, `Written` to the
     /// API server, `Completed` or `Failed`.
     // +required

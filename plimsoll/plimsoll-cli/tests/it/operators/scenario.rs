@@ -25,8 +25,8 @@ pub(super) enum ScenarioStep {
     /// Versions appear in the catalog, by package.
     Publish(BTreeMap<String, Vec<String>>),
     /// Versions in the catalog get another image, by package; then the plan is approved that an Action
-    /// showed before.
-    Republish { bundle: BTreeMap<String, String>, approve: String },
+    /// showed before, if one is named.
+    Republish { bundle: BTreeMap<String, String>, approve: Option<String> },
     /// Operators are requested, by name with their specs.
     Apply(BTreeMap<String, Value>),
     /// Operators get labels.
@@ -147,7 +147,9 @@ impl AddOns {
                     }
                 }
             }
-            ScenarioStep::Republish { bundle, approve } => self.republish(bundle, approve).await,
+            ScenarioStep::Republish { bundle, approve } => {
+                self.republish(bundle, approve.as_deref()).await;
+            }
             ScenarioStep::Apply(operators) => {
                 for (name, spec) in operators {
                     self.request(name, spec.clone()).await;
@@ -254,8 +256,11 @@ impl AddOns {
     }
 
     /// Gives versions another image, and approves the plan that an Action showed before.
-    async fn republish(&self, bundles: &BTreeMap<String, String>, approve: &str) {
-        let shown = self.object(&Named::parse(approve)).await["status"]["planDigest"].clone();
+    async fn republish(&self, bundles: &BTreeMap<String, String>, approve: Option<&str>) {
+        let shown = match approve {
+            Some(named) => self.object(&Named::parse(named)).await["status"]["planDigest"].clone(),
+            None => Value::Null,
+        };
         let catalog = Named::parse("olm.io/v1 Catalog fixture");
         let digest = || async { self.object(&catalog).await["status"]["digest"].clone() };
         let before = digest().await;
@@ -263,7 +268,9 @@ impl AddOns {
             Fixture::republish(self.catalog.path(), package, version);
         }
         until("the Catalog reports the change", digest, |it| *it != before).await;
-        self.approve(approve, shown).await;
+        if let Some(named) = approve {
+            self.approve(named, shown).await;
+        }
     }
 
     /// Waits until an object can be listed.

@@ -203,3 +203,24 @@ fn an_action_leaves_what_led_to_it_with_the_generation_of_its_write() {
     assert_eq!(there["olm.io/triggered-by"], "a/x");
     assert_eq!(there["olm.io/triggered-generation"], "1");
 }
+
+#[test]
+fn an_operator_that_requests_what_was_inspected_says_so() {
+    let inspected = |annotations: &Value, digest: Option<&str>| {
+        let digest = digest.map(|it| ("main/foo.v1.3.0".to_owned(), it.to_owned()));
+        let change = PlannedChange {
+            requested: "1.3.0".into(),
+            inspected: digest.into_iter().collect(),
+            ..PlannedChange::default()
+        };
+        let after =
+            applied(&operator(annotations), &update(&operator(annotations), &change, "a1/0"));
+        let made = created(&ActionObject::default(), &change);
+        [after, made].map(|it| it["metadata"]["annotations"]["olm.io/inspected-content"].clone())
+    };
+    let earlier = json!({ "olm.io/inspected-content": "earlier", "other": "stays" });
+    let expected = r#"{"bundles":{"main/foo.v1.3.0":"sha256:a"},"version":"1.3.0"}"#;
+    assert_eq!(inspected(&earlier, Some("sha256:a")), [expected, expected]);
+    assert_eq!(inspected(&Value::Null, Some("sha256:a")), [expected, expected]);
+    assert_eq!(inspected(&earlier, None), [Value::Null, Value::Null]);
+}

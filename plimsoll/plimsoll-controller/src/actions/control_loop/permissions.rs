@@ -1,10 +1,13 @@
 //! The permissions in all namespaces that the bundles of a plan bring.
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::olm::OperatorRevisionSpec;
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
 use plimsoll_operators::actions::permissions::new_permissions;
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::planning::spec_after;
+use plimsoll_operators::inspected::InspectedContent;
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::Value;
 
@@ -32,8 +35,8 @@ impl ControlLoop {
                 continue;
             }
             let found = self.permissions(change, inventory).await?;
-            change.new_cluster_permissions =
-                found.unwrap_or_else(|why| vec![format!("what is not known: {why}")]);
+            (change.new_cluster_permissions, change.inspected) = found
+                .unwrap_or_else(|why| (vec![format!("what is not known: {why}")], BTreeMap::new()));
             for permission in &change.new_cluster_permissions {
                 let PlannedChange { operator, version, .. } = &change;
                 plan.explanation
@@ -43,8 +46,8 @@ impl ControlLoop {
         Ok(plan)
     }
 
-    /// Returns the permissions that the bundle of a change brings, and those on the way to it, or why they are not
-    /// known.
+    /// Returns the permissions that the bundle of a change brings, and those on the way to it, with the digests of what was
+    /// inspected, or why they are not known.
     ///
     /// # Errors
     ///
@@ -53,7 +56,7 @@ impl ControlLoop {
         &self,
         change: &PlannedChange,
         inventory: &CatalogInventory,
-    ) -> Result<Result<Vec<String>, String>, String> {
+    ) -> Result<Result<(Vec<String>, BTreeMap<String, String>), String>, String> {
         let PlannedChange { operator, bundle, catalog, version, .. } = change;
         if bundle.is_empty() || !inventory.sources.contains_key(catalog) {
             return Ok(Err(format!("no catalog that can be read has version {version}")));
@@ -82,7 +85,7 @@ impl ControlLoop {
         let sources: Vec<_> = sources.collect();
         let (name, last, roots) = (operator.clone(), bundle.clone(), inventory.roots.clone());
         let read = run_beside(&*self.clock, move || {
-            let mut found = Vec::new();
+            let (mut found, mut inspected) = (Vec::new(), BTreeMap::new());
             for (source, bundle) in sources {
                 let source =
                     source.ok_or_else(|| format!("catalog {} cannot be read", bundle.catalog))?;
@@ -96,8 +99,9 @@ impl ControlLoop {
                     false => format!("{it} (by v{} on the way)", bundle.version),
                 };
                 found.extend(new.map(named));
+                inspected.insert(InspectedContent::key(&bundle), content.bundle.digest);
             }
-            Ok(found)
+            Ok((found, inspected))
         });
         read.await.map_err(|error| error.to_string())
     }

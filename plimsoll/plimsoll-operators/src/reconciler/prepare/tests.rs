@@ -19,6 +19,7 @@ fn wanted(generation: i64) -> RevisionInputs {
         certificates: CertificateProvider::default(),
         ready_when: Vec::new(),
         namespace: String::new(),
+        inspected: None,
         risks: Vec::new(),
         generation,
     }
