@@ -81,10 +81,10 @@ impl ActionController {
         let (guarded, guarded_classes) = watch::channel(BTreeSet::new());
         match settings.webhook {
             Some(settings) => {
-                let context = (client.clone(), writer.clone(), Arc::clone(&clock));
+                let context = (client.clone(), writer.clone(), Arc::clone(&clock), view.clone());
                 let decide = move |request: AdmissionRequest| {
-                    let (client, writer, clock) = context.clone();
-                    review::review(client, writer, clock, current.clone(), request)
+                    let (client, writer, clock, view) = context.clone();
+                    review::review(client, writer, clock, current.clone(), view, request)
                 };
                 let webhooks = ActionWebhooks { settings, guarded: guarded_classes, decide };
                 webhooks.start(&client, Arc::clone(&clock), stop).await?;

@@ -24,7 +24,7 @@ pub mod preconditions;
 pub mod release;
 pub mod report;
 pub mod retry;
-mod subjects;
+pub mod subjects;
 pub mod triggers;
 
 use std::fmt::Write as _;

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use super::access::Access;
 use super::admission::{AdmissionRequest, Decision, Denial};
 use crate::clock::SharedClock;
+use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 
 /// The rules that admission decisions are based on.
@@ -38,6 +39,7 @@ pub(super) async fn review(
     writer: Writer,
     clock: SharedClock,
     rules: watch::Receiver<AdmissionRules>,
+    view: watch::Sender<OperatorsView>,
     request: AdmissionRequest,
 ) -> Decision {
     if let Some(refused) = too_long(&request) {
@@ -58,6 +60,7 @@ pub(super) async fn review(
     if !request.is_guarded {
         return Decision { allowed: true, ..Decision::default() };
     }
+    let is_dry_run = request.dry_run;
     let mut spec = request.action;
     spec.requester = Some(request.requester);
     let action = ActionObject { namespace: request.namespace, spec, ..ActionObject::default() };
@@ -94,7 +97,17 @@ pub(super) async fn review(
             }
         },
     };
+    if !is_dry_run {
+        count_denial(&verdict, &view);
+    }
     decision(verdict)
+}
+
+/// Counts the decisions on a request that is denied. Those on one that is granted are counted when its Action has them.
+fn count_denial(verdict: &PolicyVerdict, view: &watch::Sender<OperatorsView>) {
+    if verdict.granted.is_err() {
+        view.send_modify(|view| verdict.decisions.iter().for_each(|it| view.policy_decided(it)));
+    }
 }
 
 /// Returns the decision for a verdict.
@@ -169,8 +182,12 @@ fn of_no_class(request: &AdmissionRequest) -> Decision {
 mod tests {
     //! Tests of what is wrong with a request, whoever sends it.
 
-    use plimsoll_api::CRON_ACTION;
-    use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
+    use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, PolicyDecision};
+    use plimsoll_api::{CRON_ACTION, Reason};
+    use plimsoll_operators::actions::ActionFailure;
+    use plimsoll_operators::actions::attributes::EffectiveAction;
+    use plimsoll_operators::actions::plan::Exactness;
+    use plimsoll_operators::actions::policy::Grant;
     use serde_json::json;
 
     use super::*;
@@ -205,6 +222,31 @@ mod tests {
         check(cron, Some(("0 3 * * *", "Europe/Madrid")), "", &[]);
         check(cron, Some(("often", "Europe/Madrid")), "c", &["spec.template.", "spec.schedule: "]);
         check(cron, Some(("0 3 * * *", "Nowhere")), "", &["spec.timeZone: "]);
+    }
+
+    #[test]
+    fn what_policies_deny_is_counted_and_what_they_grant_is_left_to_its_action() {
+        let view = watch::Sender::new(OperatorsView::default());
+        let denied = PolicyDecision {
+            policy: "dev".to_owned(),
+            mode: "Enforce".to_owned(),
+            rule: "packages".to_owned(),
+            ..PolicyDecision::default()
+        };
+        let verdict = |granted: Result<Grant, ActionFailure>| PolicyVerdict {
+            decisions: vec![denied.clone()],
+            granted,
+        };
+        let granted = Grant {
+            action: EffectiveAction::default(),
+            approval: None,
+            exact: Exactness::default(),
+        };
+        count_denial(&verdict(Ok(granted)), &view);
+        assert!(view.borrow().policy_decisions.is_empty());
+        count_denial(&verdict(Err(ActionFailure::new(Reason::PolicyDenied, "no"))), &view);
+        let counted = ["dev", "enforce", "denied", "packages"].map(str::to_owned);
+        assert_eq!(view.borrow().policy_decisions, BTreeMap::from([(counted, 1)]));
     }
 
     #[test]

@@ -75,6 +75,15 @@ impl ApprovalRule {
         if !others.is_empty() {
             message.push_str(&format!("; that of {} does not count", enumerated(&others)));
         }
+        let void = spec.approvals.iter().filter(counts).filter(is_void);
+        let void: BTreeSet<&str> = void
+            .map(|it| it.approver.as_str())
+            .filter(|it| of_plan().all(|now| now.approver != *it))
+            .collect();
+        if !void.is_empty() {
+            let names: Vec<String> = void.into_iter().map(str::to_owned).collect();
+            message.push_str(&format!("; {} approved another plan", enumerated(&names)));
+        }
         ApprovalState::Missing(ActionFailure::new(Reason::ApprovalRequired, message))
     }
 

@@ -253,7 +253,12 @@ pub(super) fn merged(
     let mut attributes: SetAttributes =
         requested.map(|(name, value)| (name, (value, "request".to_owned()))).collect();
     if let Some((policy, rules)) = policy {
-        for rule in &rules.attributes {
+        // What a policy sets of a parameter is for those of its classes that have it.
+        let has = |name: &str| match name.strip_prefix(PARAMETER_PREFIX) {
+            Some(parameter) => class.has_parameter(parameter),
+            None => true,
+        };
+        for rule in rules.attributes.iter().filter(|it| has(&it.name)) {
             if let Some(value) = rule.fixed.as_ref().or(rule.default.as_ref()) {
                 let entry = attributes.entry(rule.name.clone());
                 entry.or_insert_with(|| (value.clone(), format!("policy {policy}")));

@@ -110,7 +110,7 @@ fn problems(spec: &ActionSpec, class: &NamedClass, attributes: &SetAttributes) -
     if duration::parse(&spec.deadline).is_ok_and(|it| it.as_secs() == 0) {
         found.add(|| format!("spec.deadline is {:?}: write at least 1s", spec.deadline));
     }
-    found.extend(preconditions(&spec.preconditions));
+    found.extend(preconditions("spec.preconditions", &spec.preconditions));
     found
 }
 
@@ -174,11 +174,11 @@ fn contradictions(spec: &ActionSpec, class: &NamedClass) -> Vec<String> {
     spellings.map(sentence).collect()
 }
 
-/// Returns what is wrong with preconditions.
-fn preconditions(preconditions: &ActionPreconditions) -> Vec<String> {
-    let at = "spec.preconditions";
+/// Returns what is wrong with preconditions, which are the field `at`.
+pub(super) fn preconditions(at: &str, preconditions: &ActionPreconditions) -> Vec<String> {
     let window = preconditions.within_maintenance_window.as_ref();
-    let mut found: Vec<String> = window.into_iter().flat_map(reference_problems).collect();
+    let mut found: Vec<String> =
+        window.into_iter().flat_map(|it| reference_problems(at, it)).collect();
     for (index, it) in preconditions.expressions.iter().enumerate() {
         if let Some(why) = expression_problem(&it.expression) {
             found.push(format!("{at}.expressions[{index}].expression: {why}"));
@@ -188,11 +188,11 @@ fn preconditions(preconditions: &ActionPreconditions) -> Vec<String> {
 }
 
 /// Returns what is wrong with the maintenance window of preconditions.
-fn reference_problems(window: &WindowReference) -> Vec<String> {
-    let at = "spec.preconditions.withinMaintenanceWindow";
+fn reference_problems(at: &str, window: &WindowReference) -> Vec<String> {
+    let at = format!("{at}.withinMaintenanceWindow");
     let times = own_times(window);
     if window.name.is_empty() {
-        return window_problems(&times, at);
+        return window_problems(&times, &at);
     }
     let is_whole = times == WindowTimes::default();
     let problem = || format!("{at} has a name: leave out schedule, timeZone and duration");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_schema::{Schema, unknown_fields, validate};
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
+use plimsoll_api::olm::policy::ActionPolicySpec;
 use plimsoll_api::{
     ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CRON_ACTION, EVENT_ACTION, MAINTENANCE_WINDOW,
     RETRY_ACTION, crd,
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::attributes::NamedClass;
 use super::policy::NamedPolicy;
+use super::policy::problems::problems;
 use crate::loadout::LoadoutFile;
 use plimsoll_plan::windows::{NamedWindow, OpeningTimes};
 
@@ -110,7 +112,9 @@ impl ActionFiles {
             };
         }
         let is_kind = |it: &&ApiKind| it.api_version() == api_version && object["kind"] == it.kind;
-        let Some(kind) = KINDS.iter().find(is_kind) else { return Vec::new() };
+        let Some(kind) = KINDS.iter().find(is_kind) else {
+            return other_kind(object).into_iter().collect();
+        };
         let errors = errors(*kind, object);
         if !errors.is_empty() {
             return errors;
@@ -122,8 +126,12 @@ impl ActionFiles {
                 Ok(spec) => self.classes.push(NamedClass::new(name, spec)),
                 Err(error) => return vec![error],
             },
-            ACTION_POLICY => match read(spec) {
-                Ok(spec) => self.policies.push(NamedPolicy { name, spec }),
+            ACTION_POLICY => match read::<ActionPolicySpec>(spec) {
+                Ok(spec) => {
+                    let problems = problems(&spec);
+                    self.policies.push(NamedPolicy { name, spec });
+                    return problems;
+                }
                 Err(error) => return vec![error],
             },
             MAINTENANCE_WINDOW => {
@@ -161,6 +169,17 @@ pub fn action_spec(spec: &Value) -> Result<ActionSpec, Vec<String>> {
     });
     let errors = errors(ACTION, &object);
     if errors.is_empty() { read(spec).map_err(|error| vec![error]) } else { Err(errors) }
+}
+
+/// Returns what is wrong with an object of another kind that is like one of those that are read: its version or its kind.
+fn other_kind(object: &Value) -> Option<String> {
+    let [version, kind] = ["apiVersion", "kind"].map(|it| object[it].as_str().unwrap_or_default());
+    let known = KINDS.iter().find(|it| version.starts_with(&format!("{}/", it.group)))?;
+    if KINDS.iter().any(|it| it.kind == kind) {
+        return Some(format!("apiVersion is {version}: write {}", known.api_version()));
+    }
+    let similar = suggestion(kind, KINDS.iter().map(|it| it.kind));
+    (!similar.is_empty()).then(|| format!("kind {kind} is not known{similar}"))
 }
 
 /// Returns the objects of a document: its items if it is a list, as `kubectl get -o yaml` prints them.

@@ -5,6 +5,7 @@
 
 pub mod compilation;
 pub mod explanation;
+pub mod problems;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
-    ActionRequester, ActionSpec, ChangeOperation, EffectiveAttribute, PlannedChange, PolicyDecision,
+    ActionPreconditions, ActionRequester, ActionSpec, ChangeOperation, EffectiveAttribute,
+    PlannedChange, PolicyDecision,
 };
 use plimsoll_api::olm::policy::{ActionPolicySpec, AttributeRule, PolicyRules};
 use plimsoll_plan::windows::MaintenanceWindows;
@@ -182,7 +184,10 @@ impl PolicyVerdict {
     /// Returns the warnings for the requester.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let warned = self.decisions.iter().filter(|it| it.mode == "Warn" && !it.allowed);
-        warned.map(|it| format!("ActionPolicy {}: {}", it.policy, it.message))
+        warned.map(|it| {
+            let rule = if it.rule.is_empty() { String::new() } else { format!(" ({})", it.rule) };
+            format!("ActionPolicy {}: {}{rule}", it.policy, it.message)
+        })
     }
 }
 
@@ -232,11 +237,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
                 }
                 Ok(_) => {}
                 Err(broken) => {
-                    let first = broken.into_iter().next().map(|it| {
-                        let message = format!("ActionPolicy {name}: {}", it.failure.message);
-                        ActionFailure::new(it.failure.reason, message)
-                    });
-                    refused.extend(first);
+                    refused.extend(refusal(name, &broken));
                 }
             }
         }
@@ -251,6 +252,19 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
         Err(joined(refused).unwrap_or_else(|| no_policy(request)))
     });
     PolicyVerdict { decisions, granted }
+}
+
+/// Returns the failure of an Action that a policy does not grant: the rules that do not hold, each with its field.
+fn refusal(policy: &str, broken: &[BrokenRule]) -> Option<ActionFailure> {
+    let texts = broken.iter().map(|BrokenRule { rule, failure }| match rule.as_str() {
+        // The message about a precondition begins with its name.
+        rule if rule.is_empty() || failure.precondition.is_some() => failure.message.clone(),
+        rule => format!("{} ({rule})", failure.message),
+    });
+    let texts: Vec<String> = texts.collect();
+    let message = format!("ActionPolicy {policy}: {}", texts.join("; "));
+    let reason = broken.first()?.failure.reason;
+    Some(ActionFailure::new(reason, cut(&message, MESSAGE_LENGTH_MAX)))
 }
 
 /// Returns the first of some refusals, with the messages of all: any of the policies could have granted it.
@@ -316,11 +330,14 @@ fn check(
     request: &PolicyRequest<'_>,
 ) -> Result<EffectiveAction, Vec<BrokenRule>> {
     let rules = &*expanded(rules, request.namespace);
-    let action = effective(request.spec, request.class, Some((policy, rules)));
+    // Another controller does not see what policies set.
+    let sets = request.class.is_ours().then_some((policy, rules));
+    let action = effective(request.spec, request.class, sets);
     let action = action.map_err(|failure| vec![BrokenRule { rule: String::new(), failure }])?;
     let mut broken = broken(rules, &action, request);
     if mode == ENFORCE {
         broken.splice(..0, ungranted(rules, request));
+        broken.extend(unkept(rules, &action, request));
     }
     if broken.is_empty() { Ok(action) } else { Err(broken) }
 }
@@ -362,6 +379,52 @@ fn ungranted(rules: &PolicyRules, request: &PolicyRequest<'_>) -> Option<BrokenR
         let failure = ActionFailure::new(Reason::PolicyDenied, message);
         BrokenRule { rule: "attributes".to_owned(), failure }
     })
+}
+
+/// Returns the rules of a policy that an Action of another controller's class cannot keep: it has no plan that could be
+/// judged or approved, and no attributes but those that it gives and the defaults of its class.
+fn unkept(
+    rules: &PolicyRules,
+    action: &EffectiveAction,
+    request: &PolicyRequest<'_>,
+) -> Vec<BrokenRule> {
+    if request.class.is_ours() {
+        return Vec::new();
+    }
+    let class = &request.class.name;
+    let denied = |rule: String, message: String| BrokenRule {
+        rule,
+        failure: ActionFailure::new(Reason::PolicyDenied, message),
+    };
+    let of_plan = [
+        ("preconditions", rules.preconditions != ActionPreconditions::default()),
+        ("requiresApproval", rules.is_approval_required()),
+        ("maxOperators", rules.max_operators.is_some()),
+    ];
+    let of_plan = of_plan.into_iter().filter(|(_, is_set)| *is_set).map(|(rule, _)| {
+        let message = format!(
+            "it has a rule about a plan, and class {class} is of another controller, which shows none before it acts"
+        );
+        denied(rule.to_owned(), message)
+    });
+    let set = rules.attributes.iter().filter_map(|it| {
+        let (part, value) = match (&it.fixed, &it.default) {
+            (Some(value), _) => ("fixed", value),
+            (None, Some(value)) => ("default", value),
+            (None, None) => return None,
+        };
+        let is_missing = action.get(&it.name).is_none();
+        let message = || {
+            format!(
+                "attribute {} is required: class {class} is of another controller, for which policies set nothing; \
+                 write {}",
+                it.name,
+                text(value)
+            )
+        };
+        is_missing.then(|| denied(format!("attributes[{}].{part}", it.name), message()))
+    });
+    of_plan.chain(set).collect()
 }
 
 /// Returns the rules that do not hold.

@@ -4,7 +4,7 @@ use plimsoll_api::olm::action::ActionRequester;
 use plimsoll_api::olm::policy::{PolicySubject, SubjectKind};
 
 /// The prefix of the user names of service accounts.
-pub(super) const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
 /// Returns whether a user is a subject.
 pub(super) fn is_subject(subject: &PolicySubject, requester: &ActionRequester) -> bool {

@@ -114,6 +114,12 @@ enum Precondition {
     /// No Operator is left that nothing depends on
     #[value(name = "noOrphans")]
     NoOrphans,
+    /// No CustomResourceDefinition goes
+    #[value(name = "noDefinitionRemoval")]
+    NoDefinitionRemoval,
+    /// No bundle brings permissions in all namespaces that are not there
+    #[value(name = "noNewClusterPermissions")]
+    NoNewClusterPermissions,
 }
 
 /// The part of a request that is tried.
@@ -201,6 +207,9 @@ pub struct RunArguments {
     /// What has to hold of the plan; repeatable
     #[arg(long = "precondition", value_enum, value_name = "NAME")]
     preconditions: Vec<Precondition>,
+    /// MaintenanceWindow in which it begins; with --schedule, those that are due begin when it opens
+    #[arg(long, value_name = "NAME")]
+    maintenance_window: Option<String>,
     /// How long it may take from its start, such as `10m`
     #[arg(long, value_name = "DURATION", value_parser = deadline_duration)]
     deadline: Option<Duration>,

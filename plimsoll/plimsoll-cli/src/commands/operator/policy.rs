@@ -15,7 +15,9 @@ use plimsoll_api::{ACTION, ObjectKey};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check::unknown_class;
 use plimsoll_operators::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
-use plimsoll_operators::actions::policy::{PolicyRequest, PolicyVerdict, judge};
+use plimsoll_operators::actions::policy::problems::unknown_classes;
+use plimsoll_operators::actions::policy::{NamedPolicy, PolicyRequest, PolicyVerdict, judge};
+use plimsoll_operators::actions::subjects::SERVICE_ACCOUNT_PREFIX;
 use plimsoll_plan::windows::MaintenanceWindows;
 use serde::Serialize;
 
@@ -35,6 +37,8 @@ pub(super) use self::explain::explain;
 const NAMESPACE: &str = "default";
 /// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
+/// The group of all service accounts, and the beginning of that of those of a namespace.
+const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
 /// Arguments of `plimsoll operator policy`.
 #[derive(Debug, Args)]
@@ -91,6 +95,14 @@ impl PolicyFiles {
     /// When one cannot be read, or what is wrong in them.
     fn read(&self) -> Result<Policies, anyhow::Error> {
         let (files, classes) = read(&self.files)?;
+        if files.policies.is_empty() {
+            bail!("no ActionPolicy is in these files");
+        }
+        for NamedPolicy { name, spec } in &files.policies {
+            for problem in unknown_classes(spec, &classes) {
+                anstream::eprintln!("warning: ActionPolicy {name}: {problem}");
+            }
+        }
         let windows = files.windows.iter().cloned().collect();
         Ok(Policies { files, classes, windows, namespace: self.namespace.clone() })
     }
@@ -138,9 +150,17 @@ impl Policies {
     }
 }
 
-/// Returns the groups of a user, whom the API server has authenticated.
-fn groups_of(groups: &[String]) -> Vec<String> {
-    groups.iter().cloned().chain([AUTHENTICATED.to_owned()]).collect()
+/// Returns a user whom the API server has authenticated: with the groups that it adds.
+fn authenticated(user: &str, groups: &[String]) -> ActionRequester {
+    let mut groups = groups.to_vec();
+    groups.push(AUTHENTICATED.to_owned());
+    if let Some((namespace, _)) =
+        user.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|it| it.split_once(':'))
+    {
+        groups.push(SERVICE_ACCOUNTS.to_owned());
+        groups.push(format!("{SERVICE_ACCOUNTS}:{namespace}"));
+    }
+    ActionRequester { username: user.to_owned(), groups }
 }
 
 /// Arguments of `plimsoll operator policy test`.
@@ -213,8 +233,8 @@ pub(super) fn test(
     if policies.files.actions.is_empty() {
         bail!("no Action is in these files");
     }
-    let username = arguments.user.clone().unwrap_or_default();
-    let requester = ActionRequester { username, groups: groups_of(&arguments.groups) };
+    let user = arguments.user.clone().unwrap_or_default();
+    let requester = authenticated(&user, &arguments.groups);
     let tested = policies.files.actions.iter().map(|it| tested(it, &policies, &requester));
     let tested: Vec<TestedAction> = tested.collect::<Result<_, _>>()?;
     if arguments.output == Format::Name {

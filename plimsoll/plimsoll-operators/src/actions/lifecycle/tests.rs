@@ -89,7 +89,7 @@ fn a_range_of_a_policy_holds_after_the_action() {
     check(false, change(Update, "^1", "^1", "1.4.0"), Ok("^1"));
     check(false, change(Await, "^1", "^1", "1.4.0"), Ok("^1"));
     check(true, change(Create, "", "^1", "1.4.0"), Ok("^1"));
-    let unknown = "ActionPolicy dev: which version of foo is installed is not known, allowed: <2";
+    let unknown = "ActionPolicy dev: which version of foo is installed is not known, allowed: <2 (attributes[version].range)";
     check(false, change(Create, "", "^1", ""), Err(unknown));
 }
 
@@ -126,12 +126,10 @@ fn catalogs_of_a_policy_are_those_of_the_whole_plan() {
         change("foo", Update, "curated"),
     ];
     check(sound, Ok(&["team-a", "", "curated"]));
-    let other = "ActionPolicy curated: bar is of catalog community, which is not among curated and \
-                 team-*";
+    let other = "ActionPolicy curated: bar is of catalog community, which is not among curated and team-* (catalogs)";
     let plan = vec![change("bar", Create, "community"), change("foo", Create, "curated")];
     check(plan, Err(other));
-    let unknown = "ActionPolicy curated: which catalog has foo is not known, allowed: curated and \
-                   team-*";
+    let unknown = "ActionPolicy curated: which catalog has foo is not known, allowed: curated and team-* (catalogs)";
     check(vec![change("foo", Create, "")], Err(unknown));
 }
 

@@ -50,6 +50,11 @@ pub fn compiled(policies: &[NamedPolicy], classes: &[NamedClass]) -> CompiledPol
             "(variables.about{at} ? variables.broken{at}.map(it, {prefix} + it) : [])"
         ));
     }
+    for NamedPolicy { name, spec } in policies {
+        let modes = [("warn", &spec.warn), ("audit", &spec.audit)];
+        let set = modes.iter().filter(|(_, rules)| rules.is_some());
+        left.extend(set.map(|(mode, _)| format!("{name}: {mode}")));
+    }
     let guarded = classes.iter().filter(|class| {
         policies.iter().any(|policy| policy.spec.classes.iter().any(|it| class.goes_by(it)))
     });
@@ -284,6 +289,9 @@ impl Compiler<'_> {
         }
         if rules.max_active.is_some() {
             self.left.push("maxActive".to_owned());
+        }
+        if rules.max_operators.is_some() {
+            self.left.push("maxOperators".to_owned());
         }
         for (field, names) in [
             ("packages", &rules.packages),

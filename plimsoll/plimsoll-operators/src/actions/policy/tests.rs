@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::RemainingObjects;
-use plimsoll_api::olm::action::{ActionSpec, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, ChangeOperation, PlannedChange};
 use serde_json::{Value, json};
 
 use super::{PolicyRequest, PolicyVerdict, judge};
+use crate::actions::attributes::NamedClass;
 use crate::actions::plan::ActionPlan;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
 use plimsoll_plan::windows::MaintenanceWindows;
@@ -19,8 +20,19 @@ fn judged(
     plan: Option<&ActionPlan>,
     may_directly: bool,
 ) -> PolicyVerdict {
+    let class = class(action["actionClass"].as_str().unwrap());
+    judged_of(&class, policies, action, plan, may_directly)
+}
+
+/// The same of an Action of a class.
+fn judged_of(
+    class: &NamedClass,
+    policies: &str,
+    action: Value,
+    plan: Option<&ActionPlan>,
+    may_directly: bool,
+) -> PolicyVerdict {
     let spec: ActionSpec = serde_json::from_value(action).unwrap();
-    let class = class(&spec.action_class);
     let requester = alice();
     let labels = [("tier".to_owned(), "dev".to_owned())].into();
     let request = PolicyRequest {
@@ -28,7 +40,7 @@ fn judged(
         labels: &labels,
         requester: &requester,
         spec: &spec,
-        class: &class,
+        class,
         active: 2,
         created: &BTreeSet::new(),
         may_directly: Some(may_directly),
@@ -62,15 +74,19 @@ fn one_policy_whose_rules_all_hold_is_enough() {
     check(install(json!({"package": "bar-tender", "version": "1.2.3"})), Ok(()));
     check(
         install(json!({"package": "foo", "installDependencies": true})),
-        Err("ActionPolicy dev: attribute installDependencies is true, allowed: false"),
+        Err(
+            "ActionPolicy dev: attribute installDependencies is true, allowed: false (attributes[installDependencies].values)",
+        ),
     );
     check(
         install(json!({"package": "baz"})),
-        Err("ActionPolicy dev: package baz is not among foo and bar-*"),
+        Err("ActionPolicy dev: package baz is not among foo and bar-* (packages)"),
     );
     check(
         install(json!({"package": "foo", "version": "2.0.0"})),
-        Err("ActionPolicy dev: attribute version is 2.0.0, which is not in range <2"),
+        Err(
+            "ActionPolicy dev: attribute version is 2.0.0, which is not in range <2 (attributes[version].range)",
+        ),
     );
     check(
         json!({"actionClass": "autoremove"}),
@@ -97,18 +113,21 @@ fn a_parameter_grants_no_more_than_the_policy() {
     check(
         POLICIES,
         json!({ "packages": ["baz@1"] }),
-        Err("ActionPolicy dev: package baz is not among foo and bar-*"),
+        Err("ActionPolicy dev: package baz is not among foo and bar-* (packages)"),
     );
     // The spelling of the command is judged as the attribute.
     check(
         POLICIES,
         json!({ "force": true }),
-        Err("ActionPolicy dev: attribute ensureConstraintSatisfiability is false, allowed: true"),
+        Err(
+            "ActionPolicy dev: attribute ensureConstraintSatisfiability is false, allowed: true (attributes[ensureConstraintSatisfiability].values)",
+        ),
     );
     for (name, value) in [("namespace", "tea"), ("collisionProtection", "None")] {
         let parameters = json!({ (name): value });
-        let says =
-            format!("ActionPolicy dev: it has no rule that grants attribute parameters.{name}");
+        let says = format!(
+            "ActionPolicy dev: it has no rule that grants attribute parameters.{name} (attributes)"
+        );
         check(POLICIES, parameters.clone(), Err(&says));
         let rule = format!("attributes:\n    - {{name: parameters.{name}, values: [{value}]}}");
         check(&POLICIES.replacen("attributes:", &rule, 1), parameters, Ok(()));
@@ -133,9 +152,12 @@ fn policies_evaluate_the_whole_plan() {
     assert!(judged(POLICIES, install.clone(), Some(&sound), false).granted.is_ok());
     check(
         &plan(vec![change("secret", "1.0.0"), change("foo", "1.0.0")]),
-        "ActionPolicy dev: package secret is not among foo and bar-*",
+        "ActionPolicy dev: package secret is not among foo and bar-* (packages)",
     );
-    check(&plan(vec![change("foo", "2.1.0")]), "ActionPolicy dev: foo v2.1.0 is not in range <2");
+    check(
+        &plan(vec![change("foo", "2.1.0")]),
+        "ActionPolicy dev: foo v2.1.0 is not in range <2 (attributes[version].range)",
+    );
 }
 
 #[test]
@@ -148,7 +170,7 @@ fn an_attribute_that_is_left_out_has_none_of_the_allowed_values() {
         assert_eq!(granted.map(|_| ()).map_err(|it| it.message), expected.map_err(str::to_owned));
     };
     check(json!({"cascade": false}), Ok(()));
-    let missing = "ActionPolicy named: attribute parameters.cascade is required, allowed: false";
+    let missing = "ActionPolicy named: attribute parameters.cascade is required, allowed: false (attributes[parameters.cascade].values)";
     check(json!({}), Err(missing));
 }
 
@@ -158,7 +180,8 @@ fn a_catalog_that_an_action_names_is_one_of_the_policy() {
         "actionClass": "operator-install", "package": "foo", "repository": "community",
     });
     let denied = judged(CURATED, named, None, false).granted.unwrap_err();
-    let message = "ActionPolicy curated: catalog community is not among curated and team-*";
+    let message =
+        "ActionPolicy curated: catalog community is not among curated and team-* (catalogs)";
     assert_eq!(denied.message, message);
 }
 
@@ -240,7 +263,7 @@ fn a_fixed_attribute_has_one_value_whether_it_is_given_or_not() {
     assert_eq!(verdict.decisions[0].rule, "attributes[installDependencies].fixed");
     assert_eq!(
         verdict.granted.unwrap_err().message,
-        "ActionPolicy a: attribute installDependencies is true, and has to be false"
+        "ActionPolicy a: attribute installDependencies is true, and has to be false (attributes[installDependencies].fixed)"
     );
 }
 
@@ -261,10 +284,10 @@ fn an_attribute_may_have_the_namespace_of_the_action() {
     };
     check(&own, json!({}), Ok("tea"));
     check(&own, json!({ "namespace": "tea" }), Ok("tea"));
-    let other = "ActionPolicy a: attribute parameters.namespace is coffee, and has to be tea";
+    let other = "ActionPolicy a: attribute parameters.namespace is coffee, and has to be tea (attributes[parameters.namespace].fixed)";
     check(&own, json!({ "namespace": "coffee" }), Err(other));
     check(&beside, json!({ "namespace": "tea-dev" }), Ok("tea-dev"));
-    let other = "ActionPolicy a: attribute parameters.namespace is coffee, allowed: tea and tea-*";
+    let other = "ActionPolicy a: attribute parameters.namespace is coffee, allowed: tea and tea-* (attributes[parameters.namespace].values)";
     check(&beside, json!({ "namespace": "coffee" }), Err(other));
 }
 
@@ -294,13 +317,19 @@ fn channels_are_those_of_the_whole_plan_and_are_kept() {
     check(
         "",
         vec![change("bar", "beta"), change("foo", "stable")],
-        Err("ActionPolicy a: bar is of channel beta, which is not among stable and lts-*"),
+        Err(
+            "ActionPolicy a: bar is of channel beta, which is not among stable and lts-* (channels)",
+        ),
     );
-    check("beta", vec![], Err("ActionPolicy a: channel beta is not among stable and lts-*"));
+    check(
+        "beta",
+        vec![],
+        Err("ActionPolicy a: channel beta is not among stable and lts-* (channels)"),
+    );
     check(
         "",
         vec![change("foo", "")],
-        Err("ActionPolicy a: foo is of no channel, allowed: stable and lts-*"),
+        Err("ActionPolicy a: foo is of no channel, allowed: stable and lts-* (channels)"),
     );
 }
 
@@ -429,12 +458,12 @@ fn a_plan_that_creates_operators_beyond_a_quota_is_denied() {
     let (create, update) = (ChangeOperation::Create, ChangeOperation::Update);
     check(&[], &[("foo", create), ("bar", create)], None);
     check(&["baz"], &[("foo", create)], None);
-    let beyond = "1 Operator, this one creates 2, at most 2 may be there";
+    let beyond = "1 Operator, this one creates 2, at most 2 may be there (maxOperators)";
     check(&["baz"], &[("foo", create), ("bar", create)], Some(beyond));
     // What is about to be created is not counted twice, and what creates nothing is not limited.
     check(&["foo", "baz"], &[("foo", create)], None);
     check(&["a", "b", "c"], &[("a", update)], None);
-    let full = "3 Operators, this one creates 1, at most 2 may be there";
+    let full = "3 Operators, this one creates 1, at most 2 may be there (maxOperators)";
     check(&["a", "b", "c"], &[("foo", create), ("a", update)], Some(full));
 }
 
@@ -448,8 +477,7 @@ fn a_refusal_names_each_policy_that_could_have_granted_it() {
     let action = json!({"actionClass": "operator-install", "package": "foo", "channel": "beta"});
     assert_eq!(
         judged(&text, action, None, false).granted.unwrap_err().message,
-        "ActionPolicy a: attribute channel is beta, allowed: stable; \
-         ActionPolicy b: attribute channel is beta, allowed: fast"
+        "ActionPolicy a: attribute channel is beta, allowed: stable (attributes[channel].values); ActionPolicy b: attribute channel is beta, allowed: fast (attributes[channel].values)"
     );
 }
 
@@ -481,4 +509,85 @@ fn rules_that_only_report_need_none_for_what_they_do_not_mention() {
         verdict.decisions[0].message,
         "it has no rule that grants attribute parameters.namespace"
     );
+}
+
+#[test]
+fn a_refusal_has_all_rules_that_do_not_hold() {
+    let rules = json!([{ "name": "channel", "values": ["stable"] }, { "name": "version", "required": true }]);
+    let text = policy("a", &json!({ "enforce": { "attributes": rules, "packages": ["foo"] } }));
+    let action = json!({ "actionClass": "operator-install", "package": "bar", "channel": "beta" });
+    let failure = judged(&text, action, None, false).granted.unwrap_err();
+    assert_eq!(
+        failure.message,
+        "ActionPolicy a: attribute channel is beta, allowed: stable (attributes[channel].values); attribute version is \
+         required (attributes[version].required); package bar is not among foo (packages)"
+    );
+}
+
+#[test]
+fn what_policies_set_is_for_the_classes_that_have_the_parameter() {
+    let rule = json!({ "name": "parameters.namespace", "fixed": "$(namespace)" });
+    let mut spec = json!({ "enforce": { "attributes": [rule] } });
+    spec["classes"] = json!(["operator-install", "operator-delete"]);
+    let text = policy("a", &spec);
+    let of = |class: &str| {
+        let action = json!({ "actionClass": class, "package": "foo" });
+        let granted = judged(&text, action, None, false).granted.unwrap();
+        granted.action.text("parameters.namespace").to_owned()
+    };
+    assert_eq!(of("operator-install"), "tea");
+    assert_eq!(of("operator-delete"), "");
+}
+
+/// Returns why a policy of a class of another controller, which has a default for one parameter, does not grant an Action.
+fn of_another_controller(rules: &Value, parameters: &Value) -> Option<String> {
+    let property = json!({ "type": "string" });
+    let spec = ActionClassSpec {
+        controller: "example.com/backups".to_owned(),
+        schema: Some(
+            json!({ "type": "object", "properties": { "target": property, "mode": property } }),
+        ),
+        defaults: Some(json!({ "parameters.mode": "full" })),
+        ..ActionClassSpec::default()
+    };
+    let class = NamedClass::new("backup", spec);
+    let text = policy("a", &json!({ "classes": ["backup"], "enforce": rules }));
+    let action = json!({ "actionClass": "backup", "parameters": parameters });
+    let granted = judged_of(&class, &text, action, None, false).granted;
+    granted.err().map(|it| it.message)
+}
+
+#[test]
+fn a_class_of_another_controller_is_granted_by_what_is_requested_alone() {
+    let check = |rules: Value, parameters: Value, expected: Option<&str>| {
+        let found = of_another_controller(&rules, &parameters);
+        assert_eq!(
+            found.as_ref().map(|it| it.contains(expected.unwrap_or_default())),
+            expected.map(|_| true),
+            "{found:?}"
+        );
+    };
+    check(json!({}), json!({}), None);
+    check(json!({ "requiresApproval": true }), json!({}), Some("it has a rule about a plan"));
+    check(json!({ "maxOperators": 1 }), json!({}), Some("(maxOperators)"));
+    check(json!({ "preconditions": { "consistent": true } }), json!({}), Some("(preconditions)"));
+    let attribute = |rule: Value| json!({ "attributes": [rule] });
+    let fixed = attribute(json!({ "name": "parameters.target", "fixed": "$(namespace)" }));
+    check(
+        fixed.clone(),
+        json!({}),
+        Some("attribute parameters.target is required: class backup is of another"),
+    );
+    check(
+        fixed.clone(),
+        json!({ "target": "coffee" }),
+        Some("attribute parameters.target is coffee, and has to be tea"),
+    );
+    check(fixed, json!({ "target": "tea" }), None);
+    // The controller of the class sets its default.
+    let mode = |value: &str| attribute(json!({ "name": "parameters.mode", "fixed": value }));
+    check(mode("full"), json!({}), None);
+    check(mode("quick"), json!({}), Some("attribute parameters.mode is full, and has to be quick"));
+    let default = attribute(json!({ "name": "parameters.target", "default": "tea" }));
+    check(default, json!({}), Some("(attributes[parameters.target].default)"));
 }

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use k8s_cel::names;
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
-    EventActionSpec, EventActionStatus, EventTrigger, EventType, MissedTimes, ObservedContent,
+    EventActionSpec, EventActionStatus, EventSourceKind, EventTrigger, EventType, MissedTimes,
+    ObservedContent,
 };
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ use super::content::{Change, ObjectContent, is_change};
 use super::filter::{self, Filter};
 use super::limit::Limit;
 use super::{MadeAction, outdated};
-use crate::actions::{cut, derived_name};
+use crate::actions::{cut, derived_name, enumerated};
 
 /// The maximum length of the message about a trigger, in bytes.
 const MESSAGE_LENGTH_MAX: usize = 2048;
@@ -128,8 +129,9 @@ impl<'a> EventObject<'a> {
             }
         };
         let changes = self.changes(contents);
+        let message = self.absence(contents);
         if let Some(at) = self.acts_at(now).filter(|_| !changes.is_empty()) {
-            let status = EventActionStatus { message: String::new(), ..status.clone() };
+            let status = EventActionStatus { message, ..status.clone() };
             return EventDecision { make: None, delete, status, wake_at: Some(at) };
         }
         let mut judgement = self.judge(&changes, filter, observations.objects, now);
@@ -145,10 +147,29 @@ impl<'a> EventObject<'a> {
             pending_chain: judgement.chain,
             recent_times,
             skipped: judgement.skipped,
-            message: String::new(),
+            message,
             collision_count: status.collision_count,
         };
         EventDecision { make: None, delete, status, wake_at: None }
+    }
+
+    /// Returns a message about the objects that are to be observed and that are not there; empty if they are.
+    fn absence(&self, contents: &BTreeMap<String, ObjectContent>) -> String {
+        let trigger = &self.spec.trigger;
+        let of_kind = match trigger.kind {
+            EventSourceKind::Catalog => "Catalog",
+            EventSourceKind::Operator => "Operator",
+            EventSourceKind::ClusterVersion => "ClusterVersion",
+            EventSourceKind::Object => "object",
+        };
+        let kind = trigger.object.as_ref().map_or(of_kind, |it| &it.kind);
+        let absent = trigger.names.iter().filter(|it| !contents.contains_key(*it));
+        let absent: Vec<String> = absent.cloned().collect();
+        match (absent.is_empty(), contents.is_empty()) {
+            (false, _) => format!("there is no {kind} {}", enumerated(&absent)),
+            (true, true) => format!("there is no {kind} to observe"),
+            (true, false) => String::new(),
+        }
     }
 
     /// Returns the names of the objects that have to be read before a decision: the filter is evaluated for them.

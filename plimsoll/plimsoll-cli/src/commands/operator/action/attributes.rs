@@ -1,6 +1,5 @@
 //! The spec of a request, as the command line gives it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -135,11 +134,17 @@ pub(super) fn spec_of(
     if !parameters.is_empty() {
         spec.insert("parameters".to_owned(), parameters.into());
     }
-    if !arguments.preconditions.is_empty() {
-        let names = arguments.preconditions.iter().filter_map(ValueEnum::to_possible_value);
-        let conditions: BTreeMap<String, bool> =
-            names.map(|it| (it.get_name().to_owned(), true)).collect();
-        spec.insert("preconditions".to_owned(), json!(conditions));
+    let names = arguments.preconditions.iter().filter_map(ValueEnum::to_possible_value);
+    let mut conditions: Map<String, Value> =
+        names.map(|it| (it.get_name().to_owned(), true.into())).collect();
+    // A schedule has the window itself.
+    if let Some(window) =
+        arguments.maintenance_window.as_ref().filter(|_| arguments.schedule.is_none())
+    {
+        conditions.insert("withinMaintenanceWindow".to_owned(), json!({ "name": window }));
+    }
+    if !conditions.is_empty() {
+        spec.insert("preconditions".to_owned(), conditions.into());
     }
     Ok(spec.into())
 }

@@ -115,6 +115,9 @@ fn repeated(arguments: &RunArguments, spec: Value) -> (ApiKind, Value) {
     if let Some(zone) = &arguments.time_zone {
         cron["timeZone"] = zone.as_str().into();
     }
+    if let Some(window) = &arguments.maintenance_window {
+        cron["maintenanceWindow"] = window.as_str().into();
+    }
     (CRON_ACTION, cron)
 }
 

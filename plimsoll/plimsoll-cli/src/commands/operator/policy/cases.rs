@@ -6,13 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use plimsoll_api::Reason;
-use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
+use plimsoll_api::olm::action::ActionSpec;
 use plimsoll_operators::actions::files::action_spec;
 use plimsoll_operators::actions::policy::PolicyVerdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Policies, groups_of};
+use super::{Policies, authenticated};
 
 /// A file with cases.
 #[derive(Debug, Deserialize)]
@@ -113,8 +113,7 @@ impl Case {
     }
 
     fn result(&self, policies: &Policies) -> Result<CaseResult, anyhow::Error> {
-        let requester =
-            ActionRequester { username: self.user.clone(), groups: groups_of(&self.groups) };
+        let requester = authenticated(&self.user, &self.groups);
         let namespace = self.namespace.as_deref().unwrap_or(&policies.namespace);
         let PolicyVerdict { decisions, granted } =
             policies.judge(&requester, namespace, &self.spec()?)?;

@@ -12,7 +12,7 @@ use plimsoll_operators::actions::policy::explanation::{ExplainedRule, explained}
 use plimsoll_operators::actions::policy::{NamedPolicy, PolicyRequest, is_about};
 use serde::Serialize;
 
-use super::{Policies, PolicyFiles, groups_of};
+use super::{Policies, PolicyFiles, authenticated};
 use crate::exit;
 use crate::render::format::Format;
 use crate::render::table;
@@ -57,8 +57,7 @@ pub(in super::super) fn explain(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let policies = arguments.files.read()?;
-    let groups = groups_of(&arguments.groups);
-    let requester = ActionRequester { username: arguments.user.clone(), groups };
+    let requester = authenticated(&arguments.user, &arguments.groups);
     let mut classes = Vec::new();
     for name in &arguments.classes {
         match NamedClass::find(&policies.classes, name) {

@@ -248,7 +248,8 @@ fn what_is_left_to_the_controller_is_listed() {
             "dev: attributes[version].range",
             "dev: preconditions",
             "dev: maxActive",
-            "dev: packages of the plan"
+            "dev: packages of the plan",
+            "dev: warn"
         ]
     );
 }
