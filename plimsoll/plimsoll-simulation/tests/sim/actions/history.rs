@@ -196,7 +196,11 @@ impl<'a> Pass<'a> {
         }
         let changes = || plan(status).iter().filter(|it| it["operation"] != "Await");
         let listed = |list: &str| status["failure"][list].as_array().map_or(0, Vec::len);
-        let unknown = changes().filter(|it| it["state"] == "Writing").count();
+        // What was made and is not there any more is one that failed.
+        let is_gone = |it: &Value| {
+            it["state"] == "Failed" && it["reason"] == "OutcomeUnknown" && it["unwritten"] != true
+        };
+        let unknown = changes().filter(|it| it["state"] == "Writing" || is_gone(it)).count();
         if listed("unknown") != unknown {
             let listed = listed("unknown");
             self.found.push(format!("{name} lists {listed} of {unknown} unknown changes"));
