@@ -2,6 +2,7 @@
 //! Action is executed at most once, never without a policy, and reports its result.
 
 mod broken;
+mod events;
 mod history;
 mod invariants;
 mod requests;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use plimsoll_api::olm::action::ACTION_FINALIZER;
 use serde_json::Value;
 
+use self::events::{FOLLOW, are_seen};
 use self::invariants::violations;
 use self::requests::{Request, requests};
 use self::runner::Runner;
@@ -37,8 +39,10 @@ struct ActionsResult {
     writes: Vec<Write>,
     /// The Actions at the end, by name.
     actions: BTreeMap<String, Value>,
-    /// The object that is followed, how often it was changed, and what follows it.
-    followed: (Value, usize, Value),
+    /// The object that is followed, and how often it was changed.
+    followed: (Value, usize),
+    /// The EventActions at the end, by name.
+    event_actions: BTreeMap<String, Value>,
     retry: Value,
     /// What clients deleted: when, and its path.
     deleted: Vec<(Duration, String)>,
@@ -46,6 +50,8 @@ struct ActionsResult {
     allowed: Vec<(Duration, bool)>,
     /// The decisions of users on plans, in order.
     decided: Vec<DecisionOnPlan>,
+    /// Whether the clock of a process was set.
+    is_clock_set: bool,
     /// When all had ended; `None` if it did not come to that.
     ended: Option<Duration>,
 }
@@ -82,11 +88,24 @@ fn play(scenario: &Scenario, requests: &[(u64, Request)]) -> ActionsResult {
     in_virtual_time(scenario.seed, async { Runner::new(scenario).run(scenario, requests).await })
 }
 
-/// Returns whether an EventAction has seen an object as it is, and created the Action for it.
-fn is_seen(object: &Value, follows: &Value) -> bool {
-    let observed = follows["status"]["observed"][0]["content"].as_str().unwrap_or_default();
+/// Returns the EventActions that have not seen what they follow as it is, or not created the Actions for it.
+fn unseeing(
+    object: &Value,
+    actions: &BTreeMap<String, Value>,
+    event_actions: &BTreeMap<String, Value>,
+) -> Vec<String> {
     let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-    observed.ends_with(&format!("revision {revision}")) && follows["status"]["pending"].is_null()
+    let revision = format!("revision {revision}");
+    let is_seen = |name: &str, status: &Value| match name {
+        FOLLOW => {
+            let observed = status["observed"][0]["content"].as_str().unwrap_or_default();
+            observed.ends_with(&revision)
+        }
+        _ => are_seen(actions, name, status),
+    };
+    let is_done = |name: &str, status: &Value| status["pending"].is_null() && is_seen(name, status);
+    let all = event_actions.iter().filter(|(name, it)| !is_done(name, &it["status"]));
+    all.map(|(name, it)| format!("{name}: {}", it["status"])).collect()
 }
 
 /// Returns whether an Action has ended and was released.

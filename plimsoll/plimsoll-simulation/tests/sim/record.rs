@@ -54,7 +54,7 @@ pub(crate) struct Write {
     /// What was sent, if it was about the add-on layer or an object of an Operator, but for statuses.
     pub(crate) sent: Value,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that; the whole
-    /// Action or CronAction after a write of its status.
+    /// Action, CronAction or EventAction after a write of its status.
     pub(crate) reported: Value,
 }
 
@@ -105,9 +105,10 @@ struct RecordedRun {
     stalled: BTreeMap<usize, Instant>,
 }
 
-/// Returns whether a path is that of the status of an Action.
+/// Returns whether a path is that of the status of an Action, a CronAction or an EventAction.
 fn is_status_of_action(path: &str) -> bool {
-    let is_action = path.contains("/actions/") || path.contains("/cronactions/");
+    let is_action =
+        ["/actions/", "/cronactions/", "/eventactions/"].iter().any(|it| path.contains(it));
     path.starts_with(ADD_ONS) && is_action && path.ends_with("/status")
 }
 

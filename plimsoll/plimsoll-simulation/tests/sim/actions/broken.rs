@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
+use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL, TRIGGERED_BY_ANNOTATION};
 use serde_json::{Value, json};
 
+use super::events::EVENT_ACTIONS;
 use super::history::reported;
 use super::invariants::violations;
 use super::requests::{APPROVERS, Request, TENANT};
@@ -26,6 +27,12 @@ fn good() -> ActionsResult {
         (180, action("operator-install", "ledger", true)),
         // It has no policy, and fails.
         (185, action("operator-install", "lantern", true)),
+        // The last one is beyond the limit.
+        (200, Request::Touch),
+        (210, Request::Touch),
+        (220, Request::Touch),
+        // It begins the circle, which installs lantern.
+        (260, action("operator-update", "tide", false)),
     ];
     play(&scenario(Vec::new()), &requests)
 }
@@ -49,11 +56,27 @@ fn is_update(write: &Write) -> bool {
         && write.sent.as_array().into_iter().flatten().any(is_mark)
 }
 
-/// Returns whether a write makes an Action of the CronAction.
-fn is_scheduled(write: &Write) -> bool {
+/// Returns whether a write makes an Action of an owner.
+fn is_made(write: &Write, owner: &str) -> bool {
     write.path == ACTIONS
         && write.status == 201
-        && write.sent["metadata"]["labels"][OWNER_LABEL] == "clean"
+        && write.sent["metadata"]["labels"][OWNER_LABEL] == owner
+}
+
+/// Returns whether a write makes an Action of the CronAction.
+fn is_scheduled(write: &Write) -> bool {
+    is_made(write, "clean")
+}
+
+/// Returns the first status of an EventAction that is selected.
+fn status_of<'a>(
+    result: &'a mut ActionsResult,
+    name: &str,
+    which: impl Fn(&Value) -> bool,
+) -> &'a mut Value {
+    let path = format!("{EVENT_ACTIONS}/{name}/status");
+    let at = place(result, |it| it.path == path && which(&it.reported["status"]));
+    &mut result.writes[at].reported["status"]
 }
 
 /// Returns the place of the first write that is selected.
@@ -281,14 +304,61 @@ const ORDER: &[(&str, Mutation)] = &[
         it.writes[at].reported["status"]["lastScheduleTime"] = json!("2099-01-01T00:00:00Z");
     }),
     ("not what the attempts came to", |it| it.retry["status"]["succeeded"] = json!(2)),
-    ("is not seen", |it| it.followed.0["metadata"]["resourceVersion"] = json!("0")),
+];
+
+/// Changes that make too many Actions, or none without a word.
+const EVENTS: &[(&str, Mutation)] = &[
+    ("is not seen by follow", |it| it.followed.0["metadata"]["resourceVersion"] = json!("0")),
+    ("is not seen by forth", |it| {
+        let forth = it.event_actions.get_mut("forth").expect("it is there");
+        forth["status"]["observed"] = json!([]);
+    }),
+    ("one too many", |it| {
+        let status = status_of(it, "follow", |it| it["skipped"].is_array());
+        status["lastEventTime"] = status["lastChangeTime"].clone();
+        (status["skipped"], status["pending"]) = (Value::Null, json!("follow-3"));
+    }),
+    ("are no reason", |it| {
+        let status = status_of(it, "follow", |it| it["skipped"].is_array());
+        status["lastChangeTime"] = json!("2099-01-01T00:00:00Z");
+    }),
+    ("changes are skipped", |it| {
+        status_of(it, "follow", |it| it["skipped"].is_array())["skipped"] = Value::Null;
+    }),
+    ("changes are skipped", |it| {
+        status_of(it, "forth", |it| it["pending"].is_string())["pending"] = Value::Null;
+    }),
+    ("acts twice", |it| {
+        let is_pending = |it: &Value| it["pending"].is_string();
+        let first = status_of(it, "follow", is_pending)["lastChangeTime"].clone();
+        status_of(it, "follow", |it| is_pending(it) && it["lastChangeTime"] != first)["lastChangeTime"] =
+            first.clone();
+    }),
+    ("was pending, and is not made", |it| it.writes.retain(|it| !is_made(it, "follow"))),
+    ("is made twice for a change", |it| {
+        let at = place(it, |it| is_made(it, "follow"));
+        repeat(it, at);
+    }),
+    ("closes a circle:", |it| {
+        let at = place(it, |it| is_made(it, "forth"));
+        let chain = json!("default/forth,default/back,default/forth");
+        it.writes[at].sent["metadata"]["annotations"][TRIGGERED_BY_ANNOTATION] = chain;
+    }),
+    ("close a circle, not", |it| {
+        let status = status_of(it, "forth", |it| it["skipped"].is_array());
+        status["skipped"][0]["reason"] = json!("FilterFailed");
+    }),
+    ("bears the chain", |it| {
+        let at = last(it, |it| is_creation_of(it, "lantern"));
+        it.writes[at].sent["metadata"]["annotations"][TRIGGERED_BY_ANNOTATION] = Value::Null;
+    }),
 ];
 
 #[test]
 fn each_invariant_of_actions_can_fail() {
     let good = good();
     assert_eq!(violations(&good), Vec::<String>::new());
-    for (expected, mutate) in [WRITES, PERMISSIONS, HISTORIES, ORDER].concat() {
+    for (expected, mutate) in [WRITES, PERMISSIONS, HISTORIES, ORDER, EVENTS].concat() {
         let mut result = good.clone();
         mutate(&mut result);
         let found = violations(&result);

@@ -16,7 +16,7 @@ const CHANGED_BY: &str = "/metadata/annotations/olm.io~1changed-by-action";
 
 /// What a write makes of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Change<'a> {
+pub(super) enum Change<'a> {
     /// The Operator of a name is created.
     Create(&'a str),
     /// The update at a position of the plan.
@@ -44,7 +44,7 @@ impl Change<'_> {
 
 /// Returns the change that a successful write makes, with the uid of its Action, which a deletion
 /// does not name; `None` if it makes none.
-fn made(write: &Write) -> Option<(&str, Change<'_>)> {
+pub(super) fn made(write: &Write) -> Option<(&str, Change<'_>)> {
     if !matches!(write.status, 200..=202) {
         return None;
     }

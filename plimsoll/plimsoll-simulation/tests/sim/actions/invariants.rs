@@ -6,10 +6,13 @@ use std::time::Duration;
 use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
 use serde_json::Value;
 
+use super::events::{self, unmarked};
 use super::history::{contradictions, plan, reported};
 use super::requests::{ADMINISTRATOR, APPROVERS, TENANT};
 use super::schedule::unexplained;
-use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, DecisionOnPlan, WINDOWS, is_ended, is_seen};
+use super::{
+    ACTIONS, ActionsResult, CONVERGENCE_TIME, DecisionOnPlan, WINDOWS, is_ended, unseeing,
+};
 use crate::record::{ADD_ONS, Write};
 
 /// The time within which a write may follow the question whether it is allowed: requests time out by then.
@@ -33,18 +36,19 @@ pub(super) fn violations(result: &ActionsResult) -> Vec<String> {
     let known: Vec<&Value> = known.chain(result.actions.values()).collect();
     for write in &done {
         found.extend(unrequested(write, &known, result));
+        found.extend(unmarked(write, &known));
     }
     found.extend(contradictions(result));
     found.extend(of_generators(&done, result));
     found.extend(unexplained(&done));
+    found.extend(events::unexplained(&done, result.is_clock_set));
     match result.ended {
         None => {
             let open = result.actions.iter().filter(|(_, it)| !is_ended(it));
             let open = open.map(|(name, it)| format!("{name}: {}", it["status"]));
             let open: Vec<String> = open.collect();
-            let follows = &result.followed.2["status"];
             found.push(format!(
-                "not everything has ended: {follows} {} {}",
+                "not everything has ended: {} {}",
                 result.retry["status"],
                 open.join("\n  ")
             ));
@@ -203,15 +207,14 @@ fn of_generators(done: &[&Write], result: &ActionsResult) -> Vec<String> {
         };
         done.iter().filter(is_made).count()
     };
-    let (object, touched, follows) = &result.followed;
+    let (object, touched) = &result.followed;
     // What was seen or made when the server went back is seen and made again.
     let again = result.rollbacks();
     if made("follow") > *touched + 2 * again {
         found.push(format!("{touched} changes made {} Actions", made("follow")));
     }
-    if !is_seen(object, follows) {
-        found.push(format!("{} is not seen: {}", object["metadata"], follows["status"]));
-    }
+    let unseeing = unseeing(object, &result.actions, &result.event_actions);
+    found.extend(unseeing.iter().map(|it| format!("{} is not seen by {it}", object["metadata"])));
     if made("again") > 3 * (1 + again) {
         found.push(format!("a RetryAction with 2 retries made {} attempts", made("again")));
     }

@@ -90,6 +90,13 @@ pub(super) fn requests(seed: u64) -> Vec<(u64, Request)> {
         };
         requests.push((random.u64(0..90), request));
     }
+    // More changes than the limit of an EventAction allows.
+    if random.bool() {
+        let (begin, interval) = (random.u64(0..60), random.u64(3..15));
+        for number in 0..random.u64(3..7) {
+            requests.push((begin + number * interval, Request::Touch));
+        }
+    }
     requests.sort_by_key(|(at, _)| *at);
     requests
 }

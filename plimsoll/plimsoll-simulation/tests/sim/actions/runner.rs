@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_api::olm::action::OWNER_LABEL;
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{OperatorsView, WindowController};
@@ -14,12 +15,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::events::{CIRCLE, EVENT_ACTIONS, event_actions};
 use super::requests::{
     ADMINISTRATOR, APPROVER_GROUP, APPROVERS, DecidedPlan, Request, TENANT, requester,
 };
 use super::schedule::{WINDOW_MINUTES, WINDOW_PERIOD};
 use super::{
-    ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, DecisionOnPlan, WINDOWS, is_ended, is_seen,
+    ACTIONS, ActionsResult, CLEAN, CONVERGENCE_TIME, DecisionOnPlan, WINDOWS, is_ended, unseeing,
 };
 use crate::processes::Processes;
 use crate::record::{ADD_ONS, INSTALLED};
@@ -36,7 +38,6 @@ const QUIET_TIME: Duration = Duration::from_secs(60);
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POLICIES: &str = "/apis/olm.io/v1/actionpolicies";
 const RETRY: &str = "/namespaces/default/retryactions/again";
-const FOLLOWS: &str = "/namespaces/default/eventactions/follow";
 /// The group of users who may not approve.
 const OTHER_GROUP: &str = "dev";
 const MERGE: &str = "application/merge-patch+json";
@@ -51,6 +52,7 @@ pub(super) struct Runner {
     deleted: Vec<(Duration, String)>,
     allowed: Vec<(Duration, bool)>,
     decided: Vec<DecisionOnPlan>,
+    is_clock_set: bool,
     /// The number of decisions that the backup has.
     decided_before: usize,
 }
@@ -66,6 +68,7 @@ impl Runner {
             deleted: Vec::new(),
             allowed: Vec::new(),
             decided: Vec::new(),
+            is_clock_set: false,
             decided_before: 0,
         }
     }
@@ -161,7 +164,10 @@ impl Runner {
                 }
                 return is_rollback;
             }
-            _ => self.processes.act(incident),
+            _ => {
+                self.is_clock_set |= matches!(incident, Incident::SetClock(_));
+                self.processes.act(incident);
+            }
         }
         false
     }
@@ -207,12 +213,16 @@ impl Runner {
                 }
                 let name = format!("action-{}", self.requested);
                 self.requested += 1;
-                let action = json!({
+                let mut action = json!({
                     "apiVersion": "olm.io/v1",
                     "kind": "Action",
                     "metadata": { "name": name },
                     "spec": spec,
                 });
+                if *package == "tide" {
+                    // It is what begins the circle.
+                    action["metadata"]["labels"] = json!({ OWNER_LABEL: CIRCLE[0].1 });
+                }
                 let status = self.processes.send("POST", ACTIONS, kind, &action).await;
                 assert_eq!(status, 201, "{action}");
             }
@@ -336,10 +346,9 @@ impl Runner {
         let actions = self.listed(ACTIONS).await;
         let recorder = &self.processes.recorder;
         let retry = recorder.read(&format!("{ADD_ONS}{RETRY}")).await;
-        let follows = recorder.read(&format!("{ADD_ONS}{FOLLOWS}")).await;
         let followed = recorder.read(&format!("{CONFIG_MAPS}/followed")).await;
-        let is_seen = is_seen(&followed, &follows);
-        is_seen
+        let event_actions = self.listed(EVENT_ACTIONS).await;
+        unseeing(&followed, &actions, &event_actions).is_empty()
             && actions.values().all(is_ended)
             && retry["status"]["conditions"][0]["status"] != "Unknown"
             && retry["status"]["conditions"][0]["status"].is_string()
@@ -347,16 +356,17 @@ impl Runner {
 
     async fn result(self, ended: Option<Duration>) -> ActionsResult {
         let recorder = &self.processes.recorder;
-        let follows = recorder.read(&format!("{ADD_ONS}{FOLLOWS}")).await;
         let followed = recorder.read(&format!("{CONFIG_MAPS}/followed")).await;
         ActionsResult {
             writes: recorder.writes(),
             actions: self.listed(ACTIONS).await,
-            followed: (followed, self.touched, follows),
+            followed: (followed, self.touched),
+            event_actions: self.listed(EVENT_ACTIONS).await,
             retry: recorder.read(&format!("{ADD_ONS}{RETRY}")).await,
             deleted: self.deleted,
             allowed: self.allowed,
             decided: self.decided,
+            is_clock_set: self.is_clock_set,
             ended,
         }
     }
@@ -395,18 +405,11 @@ fn objects() -> Vec<(String, Value)> {
         "kind": "ConfigMap",
         "metadata": { "name": "followed", "labels": { "follow": "me" } },
     });
-    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "selector": { "follow": "me" } });
-    let answer = || json!({ "actionClass": "resolution", "package": "ledger" });
-    let follow = generator(
-        "EventAction",
-        "follow",
-        json!({ "trigger": { "kind": "Object", "object": object } }),
-        answer(),
-    );
+    let answer = json!({ "actionClass": "resolution", "package": "ledger" });
     let clean = json!({
         "schedule": "* * * * *", "concurrencyPolicy": "Forbid", "maintenanceWindow": "often",
     });
-    let clean = generator("CronAction", "clean", clean, answer());
+    let clean = generator("CronAction", "clean", clean, answer);
     let install = json!({ "actionClass": "operator-install", "package": "tide" });
     let again = generator("RetryAction", "again", json!({ "backoffLimit": 2 }), install);
     let times = json!({
@@ -435,7 +438,7 @@ fn objects() -> Vec<(String, Value)> {
         "subjects": [{ "apiGroup": group, "kind": "Group", "name": APPROVER_GROUP }],
     });
     let in_namespace = |plural: &str| format!("{ADD_ONS}/namespaces/default/{plural}");
-    vec![
+    let mut all = vec![
         (format!("{rbac}/clusterroles"), role),
         (format!("{rbac}/clusterrolebindings"), binding),
         (format!("{ADD_ONS}/catalogs"), catalog),
@@ -452,8 +455,11 @@ fn objects() -> Vec<(String, Value)> {
         ),
         (CONFIG_MAPS.to_owned(), config_map),
         (WINDOWS.to_owned(), window),
-        (in_namespace("eventactions"), follow),
         (in_namespace("cronactions"), clean),
         (in_namespace("retryactions"), again),
-    ]
+    ];
+    all.extend(event_actions().into_iter().map(|(name, spec, template)| {
+        (EVENT_ACTIONS.to_owned(), generator("EventAction", name, spec, template))
+    }));
+    all
 }
