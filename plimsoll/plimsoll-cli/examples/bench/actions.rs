@@ -25,7 +25,7 @@ use crate::program::Program;
 /// The number of small Actions that are requested at once.
 const SMALL: usize = 500;
 /// The numbers of ended Actions whose memory is compared. Each is listed in more than one page.
-const ENDED: [usize; 3] = [1_000, 5_500, 10_000];
+const ENDED: [usize; 3] = [1_000, 10_000, 100_000];
 /// How often the program is started for each.
 const STARTS: usize = 3;
 /// The number of Actions that wait.

@@ -19,6 +19,10 @@ use crate::policies::policy;
 
 /// The number of policies; the last one by name grants.
 const POLICIES: usize = 200;
+/// The package that a policy grants.
+const GRANTED: &str = "lantern";
+/// A package that none grants. Before a request is denied, policies and permissions are read anew.
+const DENIED: &str = "tide";
 /// The time between two requests.
 const PERIOD: Duration = Duration::from_millis(5);
 /// The number of requests.
@@ -43,10 +47,17 @@ pub(crate) async fn measure() -> Result<Vec<Figure>, anyhow::Error> {
     create(&namespaces, namespace).await?;
     let webhook = webhook(&stage).await?;
     until("the webhook has observed the policies", || async {
-        Ok(webhook.ask().await?["response"]["allowed"] == true)
+        Ok(webhook.ask(GRANTED).await?["response"]["allowed"] == true)
     })
     .await?;
-    let mut times = webhook.times().await?;
+    let what = format!("the admission webhook at 200 requests a second, {POLICIES} policies");
+    let granted = figure(&what, webhook.times(GRANTED, true).await?);
+    let denied = figure(&format!("{what}, denied"), webhook.times(DENIED, false).await?);
+    Ok(vec![granted, denied])
+}
+
+/// Returns the figure of some times.
+fn figure(what: &str, mut times: Vec<Duration>) -> Figure {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
     let (median, percentile, most) = (at(50), at(99), at(100));
@@ -54,8 +65,7 @@ pub(crate) async fn measure() -> Result<Vec<Figure>, anyhow::Error> {
         "{percentile:.2} ms at the 99th percentile, {median:.2} ms at the 50th, {most:.1} ms at most"
     );
     let json = json!({ "p50": median, "p99": percentile, "max": most, "requests": REQUESTS });
-    let what = format!("the admission webhook at 200 requests a second, {POLICIES} policies");
-    Ok(vec![Figure::new(&what, "Embedded", text, "5 ms at the 99th percentile", json)])
+    Figure::new(what, "Embedded", text, "5 ms at the 99th percentile", json)
 }
 
 /// The webhook that judges Actions.
@@ -66,10 +76,10 @@ struct Webhook {
 }
 
 impl Webhook {
-    /// Asks about an Action of a tenant; returns the answer.
-    async fn ask(&self) -> Result<Value, anyhow::Error> {
+    /// Asks about an Action of a tenant for a package; returns the answer.
+    async fn ask(&self, package: &str) -> Result<Value, anyhow::Error> {
         let spec = json!({
-            "actionClass": "operator-install", "package": "lantern", "version": "~1.1",
+            "actionClass": "operator-install", "package": package, "version": "~1.1",
             "repository": "curated", "requester": { "username": "alice", "groups": ["team-0"] },
         });
         let kind = json!({ "group": "olm.io", "version": "v1", "kind": "Action" });
@@ -92,7 +102,11 @@ impl Webhook {
 
     /// Returns how long each of many requests takes that are sent one after another, whether the ones before have been
     /// answered or not.
-    async fn times(&self) -> Result<Vec<Duration>, anyhow::Error> {
+    async fn times(
+        &self,
+        package: &'static str,
+        is_allowed: bool,
+    ) -> Result<Vec<Duration>, anyhow::Error> {
         let mut ticks = interval(PERIOD);
         let mut asked = JoinSet::new();
         for _ in 0..REQUESTS {
@@ -100,9 +114,9 @@ impl Webhook {
             let webhook = self.clone();
             asked.spawn(async move {
                 let begun = Instant::now();
-                let answer = webhook.ask().await?;
+                let answer = webhook.ask(package).await?;
                 let time = begun.elapsed();
-                anyhow::ensure!(answer["response"]["allowed"] == true, "{answer}");
+                anyhow::ensure!(answer["response"]["allowed"] == is_allowed, "{answer}");
                 Ok(time)
             });
         }

@@ -8,8 +8,8 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
-    EventActionSpec, EventActionStatus, EventSourceKind, MissedTimes, OWNER_LABEL, RetryActionSpec,
-    RetryActionStatus, TRIGGERED_BY_ANNOTATION,
+    EventActionSpec, EventActionStatus, EventSourceKind, EventType, MissedTimes, OWNER_LABEL,
+    RetryActionSpec, RetryActionStatus, TRIGGERED_BY_ANNOTATION,
 };
 use plimsoll_api::{
     ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR, RETRY_ACTION,
@@ -124,6 +124,17 @@ impl ActionGenerator {
     /// Returns whether it is an EventAction for changes of a kind.
     pub(super) fn looks_for(&self, kind: EventSourceKind) -> bool {
         matches!(&self.content, Content::Event(spec, _) if spec.trigger.kind == kind)
+    }
+
+    /// Returns whether changes of Catalogs may make its Actions.
+    pub(super) fn depends_on_catalogs(&self) -> bool {
+        self.looks_for(EventSourceKind::Catalog) || self.looks_for_updates()
+    }
+
+    /// Returns whether it is an EventAction for updates of Operators that become available.
+    pub(super) fn looks_for_updates(&self) -> bool {
+        matches!(&self.content, Content::Event(spec, _) if spec.trigger.kind == EventSourceKind::Operator
+            && spec.trigger.events.contains(&EventType::UpdateAvailable))
     }
 
     /// Returns the kind whose changes make its Actions; `None` if it is no EventAction.

@@ -119,6 +119,40 @@ impl CatalogInventory {
         Ok(found)
     }
 
+    /// Returns the versions that are later than the installed one, of each Operator that has one: those of the catalog and
+    /// the channel that its spec names, or of all. Catalogs that cannot be read count as empty. Blocks the thread.
+    pub(crate) fn updates(
+        &self,
+        operators: &BTreeMap<String, ObservedOperator>,
+    ) -> BTreeMap<String, BTreeSet<Version>> {
+        let later = |(name, operator): (&String, &ObservedOperator)| {
+            let installed = Version::parse(operator.version()).ok()?;
+            let (repository, channel) = (&operator.spec.repository, &operator.spec.channel);
+            let mut versions = BTreeSet::new();
+            for (catalog, _) in &self.served {
+                if !repository.is_empty() && repository != catalog {
+                    continue;
+                }
+                let block =
+                    self.indexes.get(catalog).and_then(|it| it.package(name).ok().flatten());
+                let package = block.as_ref().and_then(|it| it.read().ok());
+                let Some(package) = package else { continue };
+                let of_channel = package.channels.iter().find(|it| *it.name == **channel);
+                for bundle in &package.bundles {
+                    let is_there = channel.is_empty()
+                        || of_channel
+                            .is_some_and(|it| it.entries.iter().any(|it| it.name == bundle.name));
+                    let version = Version::parse(&bundle.version.to_string()).ok();
+                    versions.extend(
+                        version.filter(|it| is_there && it.cmp_precedence(&installed).is_gt()),
+                    );
+                }
+            }
+            Some((name.clone(), versions))
+        };
+        operators.iter().filter_map(later).collect()
+    }
+
     /// Returns the names of the packages of all catalogs that are served.
     pub(crate) fn package_names(&self) -> BTreeSet<String> {
         let indexes = self.served.iter().filter_map(|(name, _)| self.indexes.get(name));

@@ -191,10 +191,10 @@ pub struct EventActionSpec {
     // +kubebuilder:validation:XValidation:rule="(self.kind == 'Object') == has(self.object)",
     //  message="kind Object and object need each other"
     // +kubebuilder:validation:XValidation:rule="!has(self.events) || self.events.all(it, it in {'Catalog':
-    //  ['ContentChanged'], 'Operator': ['Installed', 'Unsatisfied'], 'ClusterVersion': ['Updated', 'Failing',
-    //  'UpdateAvailable'], 'Object': ['Changed']}[self.kind])",
-    //  message="a Catalog has the event ContentChanged, an Operator Installed and Unsatisfied, the ClusterVersion
-    //  Updated, Failing and UpdateAvailable, an Object Changed"
+    //  ['ContentChanged'], 'Operator': ['Installed', 'Unsatisfied', 'UpdateAvailable'], 'ClusterVersion': ['Updated',
+    //  'Failing', 'UpdateAvailable'], 'Object': ['Changed']}[self.kind])",
+    //  message="a Catalog has the event ContentChanged, an Operator Installed, Unsatisfied and UpdateAvailable, the
+    //  ClusterVersion Updated, Failing and UpdateAvailable, an Object Changed"
     pub trigger: EventTrigger,
     /// How many Actions are made at most; absent for any number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,8 +229,8 @@ pub struct EventTrigger {
     // +kubebuilder:validation:Enum=Catalog;Operator;ClusterVersion;Object
     pub kind: EventSourceKind,
     /// What happens to the objects; none for the first one of their kind: `ContentChanged` of a Catalog;
-    /// `Installed` and `Unsatisfied` of an Operator; `Updated`, `Failing` and `UpdateAvailable` of the
-    /// ClusterVersion; `Changed` of an Object.
+    /// `Installed`, `Unsatisfied` and `UpdateAvailable` of an Operator; `Updated`, `Failing` and
+    /// `UpdateAvailable` of the ClusterVersion; `Changed` of an Object.
     // +listType=set
     // +kubebuilder:validation:MaxItems=3
     // +kubebuilder:validation:items:Enum=ContentChanged;Installed;Unsatisfied;Updated;Failing;UpdateAvailable;Changed
@@ -288,7 +288,9 @@ impl EventSourceKind {
     pub fn events(self) -> &'static [EventType] {
         match self {
             Self::Catalog => &[EventType::ContentChanged],
-            Self::Operator => &[EventType::Installed, EventType::Unsatisfied],
+            Self::Operator => {
+                &[EventType::Installed, EventType::Unsatisfied, EventType::UpdateAvailable]
+            }
             Self::ClusterVersion => {
                 &[EventType::Updated, EventType::Failing, EventType::UpdateAvailable]
             }

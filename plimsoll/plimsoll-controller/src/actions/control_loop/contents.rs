@@ -9,6 +9,7 @@ use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
 use plimsoll_api::{CATALOG, OPERATOR};
 use plimsoll_operators::actions::triggers::ObjectContent;
+use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_plan::progress::Scope;
 use serde_json::Value;
 
@@ -16,6 +17,7 @@ use super::ControlLoop;
 use crate::actions::access::attributes;
 use crate::actions::generators::ActionGenerator;
 use crate::actions::selection::Selection;
+use crate::clock::run_beside;
 use crate::listing_watch::WatchedObject as _;
 use crate::resources::api_resource;
 
@@ -53,6 +55,9 @@ impl ControlLoop {
             EventSourceKind::Catalog => {
                 self.listed.contains(CATALOG.kind).then_some(Cow::Borrowed(&self.catalogs))
             }
+            EventSourceKind::Operator if generator.looks_for_updates() => {
+                self.operators_with_updates().await.map(Cow::Owned)
+            }
             EventSourceKind::Operator => {
                 let operators = self.operators.iter();
                 let content =
@@ -63,6 +68,23 @@ impl ControlLoop {
             EventSourceKind::Object => None,
         };
         Ok(contents.map(Ok))
+    }
+
+    /// Returns the contents of all Operators with their available updates; `None` if these are not known yet.
+    async fn operators_with_updates(&self) -> Option<BTreeMap<String, ObjectContent>> {
+        if !self.listed.contains(OPERATOR.kind) {
+            return None;
+        }
+        let (inventory, operators) = (self.inventory.ask().await?, self.operators.clone());
+        let found = run_beside(&*self.clock, move || {
+            let mut updates = inventory.updates(&operators);
+            let content = |(name, it): (&String, &ObservedOperator)| {
+                let versions = updates.remove(name).unwrap_or_default();
+                (name.clone(), ObjectContent::of_operator(it).with_updates(&versions))
+            };
+            operators.iter().map(content).collect()
+        });
+        found.await.ok()
     }
 
     /// Returns the objects that the filter of an EventAction is evaluated for, by name, as the API server has them

@@ -21,7 +21,7 @@ use super::known;
 use super::queue::WorkItem;
 use super::{ControlLoop, Owner};
 use crate::actions::access::named;
-use crate::actions::generators::GENERATORS;
+use crate::actions::generators::{ActionGenerator, GENERATORS};
 use crate::actions::inventory::AddOnChange;
 use crate::actions::parts;
 use crate::actions::selection::{Selection, SelectionChange};
@@ -85,12 +85,12 @@ impl ControlLoop {
                     }
                     None => drop(self.catalogs.remove(&name)),
                 }
-                self.generators_due(|it| it.looks_for(EventSourceKind::Catalog));
+                self.generators_due(ActionGenerator::depends_on_catalogs);
             }
             AddOnChange::Listed(OperatorKind::Operator) => drop(self.listed.insert(OPERATOR.kind)),
             AddOnChange::Listed(OperatorKind::Catalog) => {
                 self.listed.insert(CATALOG.kind);
-                self.generators_due(|it| it.looks_for(EventSourceKind::Catalog));
+                self.generators_due(ActionGenerator::depends_on_catalogs);
             }
             AddOnChange::Listed(OperatorKind::Revision) => {}
         }

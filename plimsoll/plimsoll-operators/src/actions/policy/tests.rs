@@ -210,7 +210,10 @@ fn a_warning_holds_nothing_up() {
     let verdict = judged(POLICIES, install, None, false);
     assert!(verdict.granted.is_ok());
     let warnings: Vec<String> = verdict.warnings().collect();
-    assert_eq!(warnings, ["ActionPolicy dev: attribute version is required"]);
+    assert_eq!(
+        warnings,
+        ["ActionPolicy dev: attribute version is required (attributes[version].required)"]
+    );
 }
 
 /// Returns a policy for `alice` about installations, with `more` in its spec.

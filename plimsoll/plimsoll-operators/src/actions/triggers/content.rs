@@ -1,11 +1,12 @@
 //! The contents of objects: what tells one change of an object from another, for each event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
 use plimsoll_api::olm::action::{EventType, TRIGGERED_BY_ANNOTATION};
+use semver::Version;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -63,6 +64,14 @@ impl ObjectContent {
             _ => operator.triggered_generation.as_deref(),
         };
         Self::of(events).after(annotation, Some(operator.generation))
+    }
+
+    /// Returns it with the versions of the available updates, in ascending order: the last ones of many.
+    pub fn with_updates(mut self, versions: &BTreeSet<Version>) -> Self {
+        let last = versions.iter().skip(versions.len().saturating_sub(UPDATES_MAX));
+        let last: Vec<String> = last.map(Version::to_string).collect();
+        self.events.insert(EventType::UpdateAvailable, last.join(" "));
+        self
     }
 
     /// Returns the content of a ClusterVersion: the release that was completed, since when it fails, and the versions
@@ -168,6 +177,26 @@ mod tests {
         let changed = after.iter().filter(|(event, new)| is_change(**event, old(event), new));
         let changed: Vec<EventType> = changed.map(|(event, _)| *event).collect();
         assert_eq!(changed, expected, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn an_update_of_an_operator_becomes_available_once() {
+        let of = |versions: &[&str]| {
+            let versions = versions.iter().map(|it| Version::parse(it).unwrap()).collect();
+            let content =
+                ObjectContent::of_operator(&ObservedOperator::default()).with_updates(&versions);
+            content.events[&EventType::UpdateAvailable].clone()
+        };
+        assert_eq!(of(&["1.10.0", "1.9.0"]), "1.9.0 1.10.0");
+        let is_change =
+            |old: &[&str], new: &[&str]| is_change(EventType::UpdateAvailable, &of(old), &of(new));
+        assert!(is_change(&[], &["1.9.0"]) && is_change(&["1.9.0"], &["1.9.0", "1.10.0"]));
+        assert!(!is_change(&["1.9.0", "1.10.0"], &["1.10.0"]) && !is_change(&["1.9.0"], &[]));
+        let many: BTreeSet<Version> = (0..200).map(|it| Version::new(1, it, 0)).collect();
+        let content = ObjectContent::default().with_updates(&many);
+        let listed = &content.events[&EventType::UpdateAvailable];
+        assert_eq!(listed.split(' ').count(), UPDATES_MAX);
+        assert!(listed.ends_with(" 1.199.0"), "the newest are the ones that are new");
     }
 
     #[test]
