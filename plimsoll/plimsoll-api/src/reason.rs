@@ -324,10 +324,12 @@ reasons! {
     DryRun,
     /// Too many attempts of a RetryAction failed.
     BackoffLimitExceeded,
-    /// An ActionClass can be served, or a MaintenanceWindow be read.
+    /// An ActionClass can be served, an ActionPolicy do what it says, or a MaintenanceWindow be read.
     Accepted,
     /// An ActionClass cannot be served: its schema, attributes or defaults contradict each other.
     InvalidActionClass,
+    /// A policy of Actions cannot do what it says.
+    InvalidActionPolicy,
     /// A MaintenanceWindow cannot be read: it counts as closed.
     InvalidMaintenanceWindow,
     /// An Action was deleted while its plan was executed.

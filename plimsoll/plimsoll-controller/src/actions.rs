@@ -4,6 +4,7 @@
 //! It runs beside the controller of Operators, under the same Lease, and gets from it the inventory
 //! that plans are made from.
 
+mod acceptance;
 mod access;
 pub mod admission;
 mod change_writer;
@@ -12,6 +13,7 @@ mod control_loop;
 mod generators;
 pub(crate) mod inventory;
 mod parts;
+mod policies;
 mod review;
 mod selection;
 mod windows;
@@ -25,6 +27,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::access::ListedPolicies;
 use self::admission::{ActionWebhooks, AdmissionRequest};
 use self::control_loop::{ControlLoop, LoopSettings};
 use self::generators::GENERATORS;
@@ -82,9 +85,11 @@ impl ActionController {
         match settings.webhook {
             Some(settings) => {
                 let context = (client.clone(), writer.clone(), Arc::clone(&clock), view.clone());
+                let listed = Arc::new(ListedPolicies::default());
                 let decide = move |request: AdmissionRequest| {
                     let (client, writer, clock, view) = context.clone();
-                    review::review(client, writer, clock, current.clone(), view, request)
+                    let (rules, listed) = (current.clone(), Arc::clone(&listed));
+                    review::review(client, writer, clock, rules, view, listed, request)
                 };
                 let webhooks = ActionWebhooks { settings, guarded: guarded_classes, decide };
                 webhooks.start(&client, Arc::clone(&clock), stop).await?;

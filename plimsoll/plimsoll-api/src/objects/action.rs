@@ -10,7 +10,7 @@ use crate::olm::action::{
     ActionClassSpec, ActionClassStatus, ActionPartSpec, ActionSpec, ActionStatus, CronActionSpec,
     CronActionStatus, EventActionSpec, EventActionStatus, RetryActionSpec, RetryActionStatus,
 };
-use crate::olm::policy::ActionPolicySpec;
+use crate::olm::policy::{ActionPolicySpec, ActionPolicyStatus};
 use crate::olm::window::{MaintenanceWindowSpec, MaintenanceWindowStatus};
 
 /// A request for one change, which the controller of its class carries out.
@@ -161,6 +161,8 @@ pub struct ActionClass {
 // +kubebuilder:resource:path=actionpolicies,scope=Cluster
 // +kubebuilder:printcolumn:name=Classes,type=string,
 //  JSONPath=`.spec.classes`,description="Classes that it is about"
+// +kubebuilder:printcolumn:name=Accepted,type=string,
+//  JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether it can do what it says"
 // +kubebuilder:printcolumn:name=Age,type=date,
 //  JSONPath=`.metadata.creationTimestamp`,description="When the object was created"
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -172,6 +174,9 @@ pub struct ActionPolicy {
     // +required
     #[serde(default)]
     pub spec: ActionPolicySpec,
+    /// Whether it can do what it says; absent before the controller's first write.
+    #[serde(default)]
+    pub status: Option<ActionPolicyStatus>,
 }
 
 /// Times at which changes may begin.
@@ -206,7 +211,7 @@ resource!(NamespaceResourceScope, RetryAction, RETRY_ACTION, "olm.io/v1", [spec]
 resource!(NamespaceResourceScope, CronAction, CRON_ACTION, "olm.io/v1", [spec], [status]);
 resource!(NamespaceResourceScope, EventAction, EVENT_ACTION, "olm.io/v1", [spec], [status]);
 resource!(ClusterResourceScope, ActionClass, ACTION_CLASS, "olm.io/v1", [spec], [status]);
-resource!(ClusterResourceScope, ActionPolicy, ACTION_POLICY, "olm.io/v1", [spec], []);
+resource!(ClusterResourceScope, ActionPolicy, ACTION_POLICY, "olm.io/v1", [spec], [status]);
 resource!(
     ClusterResourceScope,
     MaintenanceWindow,

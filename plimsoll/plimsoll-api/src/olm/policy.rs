@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::LabelSelector;
 use super::action::ActionPreconditions;
+use crate::config::MetaCondition;
 
 /// Who may request which Actions. Policies grant, as roles do: an Action is allowed if one policy allows
 /// it, or if the requester may do by hand what it does.
@@ -40,6 +41,16 @@ pub struct ActionPolicySpec {
     /// What is on record if it does not hold; absent for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<PolicyRules>,
+}
+
+/// Whether a policy can do what it says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ActionPolicyStatus {
+    /// Accepted: whether its subjects, ranges, expressions and windows can be read, and its classes exist.
+    // +listType=map
+    // +listMapKey=type
+    pub conditions: Vec<MetaCondition>,
 }
 
 /// A subject of a policy.

@@ -16,6 +16,8 @@ use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::listing_watch::WatchedObject as _;
 use crate::resources::api_resource;
@@ -32,6 +34,31 @@ pub(super) struct Access {
     pub(super) labels: BTreeMap<String, String>,
 }
 
+/// The policies as they were listed last. Many who ask at the same time share one list.
+#[derive(Debug, Default)]
+pub(super) struct ListedPolicies(Mutex<Option<(Instant, Arc<Vec<NamedPolicy>>)>>);
+
+impl ListedPolicies {
+    /// Returns the policies from a list that was requested after this call.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    pub(super) async fn list(&self, client: &Client) -> Result<Arc<Vec<NamedPolicy>>, kube::Error> {
+        let asked_at = Instant::now();
+        let mut listed = self.0.lock().await;
+        if let Some((began, policies)) = &*listed
+            && *began > asked_at
+        {
+            return Ok(Arc::clone(policies));
+        }
+        let began = Instant::now();
+        let policies = Arc::new(policies(client).await?);
+        *listed = Some((began, Arc::clone(&policies)));
+        Ok(policies)
+    }
+}
+
 impl Access {
     /// Reads the permissions of the requester of an Action, all policies, and the labels of its namespace if a
     /// policy asks for some.
@@ -45,6 +72,7 @@ impl Access {
     pub(super) async fn ask(
         client: &Client,
         writer: &Writer,
+        listed: &ListedPolicies,
         action: &ActionObject,
     ) -> Result<Self, kube::Error> {
         let by_hand = async {
@@ -53,8 +81,8 @@ impl Access {
                 None => Ok(DirectPermissions::default()),
             }
         };
-        let (by_hand, policies) = tokio::try_join!(by_hand, policies(client))?;
-        let observed = Self::observed(client, Arc::new(policies), action).await?;
+        let (by_hand, policies) = tokio::try_join!(by_hand, listed.list(client))?;
+        let observed = Self::observed(client, policies, action).await?;
         Ok(Self { by_hand, ..observed })
     }
 
@@ -124,5 +152,44 @@ pub(super) fn named<T: DeserializeOwned>(object: &Value) -> Option<(String, T)> 
             tracing::warn!(name, %error, "an object cannot be read");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! How often policies are listed for many requests.
+
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use futures::future::join_all;
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_ask_at_the_same_time_share_a_list_that_was_requested_after_they_asked() {
+        let lists = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&lists);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let counted = Arc::clone(&counted);
+            async move {
+                counted.fetch_add(1, Ordering::SeqCst);
+                // The time is that of the runtime, which has none to wait for.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let list = r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#;
+                Ok::<_, Infallible>(Response::new(Body::from(list.as_bytes().to_vec())))
+            }
+        });
+        let client = Client::new(service, "default");
+        let listed = ListedPolicies::default();
+        let found = join_all((0..100).map(|_| listed.list(&client))).await;
+        assert!(found.iter().all(Result::is_ok), "{found:?}");
+        // The first one had begun when the others asked.
+        assert_eq!(lists.load(Ordering::SeqCst), 2);
+        assert!(listed.list(&client).await.is_ok());
+        assert_eq!(lists.load(Ordering::SeqCst), 3);
     }
 }

@@ -1,42 +1,19 @@
-//! The state of the ActionClasses of a cluster: whether each can be served, and what its status
-//! says.
-
-use std::collections::BTreeMap;
+//! The ActionClasses of a cluster: whether each can be served.
 
 use jiff::Timestamp;
-use plimsoll_api::olm::action::{ActionClassSpec, ActionClassStatus};
-use plimsoll_api::{ConditionStatus, Reason};
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::ActionClassSpec;
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::classes::acceptance;
-use plimsoll_operators::conditions::{ConditionDraft, condition};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// The type of the condition of an ActionClass that tells whether it can be served.
-const ACCEPTED: &str = "Accepted";
+use super::acceptance::{Acceptance, ChangedConditions};
 
 /// The states of all classes, by name.
 #[derive(Debug, Default)]
 pub(super) struct ClassStates {
-    states: BTreeMap<String, ClassState>,
-}
-
-/// The state of a class.
-#[derive(Debug)]
-struct ClassState {
-    revision: String,
-    generation: i64,
-    status: ActionClassStatus,
-    /// Why it cannot be served.
-    verdict: Result<(), String>,
-}
-
-/// A status to write.
-#[derive(Debug)]
-pub(super) struct ChangedClass {
-    pub(super) name: String,
-    pub(super) revision: String,
-    pub(super) status: ActionClassStatus,
+    states: Acceptance,
 }
 
 impl ClassStates {
@@ -48,10 +25,7 @@ impl ClassStates {
         object: Option<&Value>,
         classes: &mut Vec<NamedClass>,
     ) -> bool {
-        if let (Some(known), Some(object)) = (self.states.get(name), object)
-            && number(object) < known.revision.parse().unwrap_or_default()
-        {
-            // The watch shows later what was written.
+        if object.is_some_and(|it| self.states.is_old(name, it)) {
             return false;
         }
         let before = classes.iter().position(|it| it.name == name).map(|at| classes.remove(at));
@@ -66,64 +40,23 @@ impl ClassStates {
             None => {}
         }
         let is_changed = before.as_ref() != classes.iter().find(|it| it.name == name);
-        match object {
-            None => drop(self.states.remove(name)),
-            Some(object) => {
-                let metadata = &object["metadata"];
-                let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
-                let state = ClassState {
-                    revision: revision.to_owned(),
-                    generation: metadata["generation"].as_i64().unwrap_or_default(),
-                    status: ActionClassStatus::deserialize(&object["status"]).unwrap_or_default(),
-                    verdict: error.map_or(Ok(()), Err),
-                };
-                self.states.insert(name.to_owned(), state);
-            }
-        }
+        self.states.observe(name, object, error.map_or(Ok(()), Err));
         // Two classes that have one name depend on each other.
         for class in &*classes {
-            if let Some(state) = self.states.get_mut(&class.name) {
-                state.verdict = acceptance(class, classes);
-            }
+            self.states.judge(&class.name, acceptance(class, classes));
         }
         is_changed
     }
 
     /// Returns why a class cannot be served; `None` if it can.
     pub(super) fn refusal(&self, name: &str) -> Option<&str> {
-        self.states.get(name)?.verdict.as_ref().err().map(String::as_str)
+        self.states.refusal(name)
     }
 
-    /// Returns the statuses that are not what they should be.
-    pub(super) fn changed(&self, now: Timestamp) -> Vec<ChangedClass> {
-        let changed = self.states.iter().filter_map(|(name, state)| {
-            let before = &state.status.conditions;
-            let (is_accepted, reason, message) = match &state.verdict {
-                Ok(()) => (ConditionStatus::True, Reason::Accepted, "it can be served".to_owned()),
-                Err(error) => (ConditionStatus::False, Reason::InvalidActionClass, error.clone()),
-            };
-            let draft = ConditionDraft { type_: ACCEPTED, status: is_accepted, reason, message };
-            let accepted = condition(draft, before, state.generation, now);
-            // The controller of the class may have conditions of its own.
-            let mut conditions = before.clone();
-            match conditions.iter_mut().find(|it| it.type_ == ACCEPTED) {
-                Some(there) => *there = accepted,
-                None => conditions.insert(0, accepted),
-            }
-            (conditions != *before).then(|| ChangedClass {
-                name: name.clone(),
-                revision: state.revision.clone(),
-                status: ActionClassStatus { conditions },
-            })
-        });
-        changed.collect()
+    /// Returns the conditions that are not what they should be.
+    pub(super) fn changed(&self, now: Timestamp) -> Vec<ChangedConditions> {
+        self.states.changed("it can be served", Reason::InvalidActionClass, now)
     }
-}
-
-/// Returns the resourceVersion of an object as a number.
-fn number(object: &Value) -> u64 {
-    let revision = object["metadata"]["resourceVersion"].as_str();
-    revision.and_then(|it| it.parse().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -158,7 +91,7 @@ mod tests {
             assert!(states.observe("backup", Some(&object), &mut classes), "{controller}");
             let changed = states.changed(now);
             assert_eq!(changed.len(), 1, "{controller}");
-            let status = json!(changed[0].status);
+            let status = json!({ "conditions": changed[0].conditions });
             let [accepted, ready] = [0, 1].map(|at| status["conditions"][at].clone());
             assert_eq!(accepted["status"], is_accepted, "{controller}");
             assert_eq!(accepted["reason"], reason, "{controller}");

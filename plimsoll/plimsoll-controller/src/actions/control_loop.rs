@@ -43,6 +43,7 @@ use super::classes::ClassStates;
 use super::generators::{ActionGenerator, GENERATORS};
 use super::inventory::InventoryClient;
 use super::parts::PartStore;
+use super::policies::PolicyStates;
 use super::review::AdmissionRules;
 use super::selection::{Selection, SelectionWatch};
 use crate::clock::SharedClock;
@@ -93,6 +94,7 @@ pub(super) struct ControlLoop {
     relay: Relay<Observation>,
     classes: Arc<Vec<NamedClass>>,
     class_states: ClassStates,
+    policy_states: PolicyStates,
     policies: Arc<Vec<NamedPolicy>>,
     windows: MaintenanceWindows,
     operators: BTreeMap<String, ObservedOperator>,
@@ -190,6 +192,7 @@ impl ControlLoop {
             relay,
             classes: Arc::default(),
             class_states: ClassStates::default(),
+            policy_states: PolicyStates::default(),
             policies: Arc::default(),
             windows: MaintenanceWindows::default(),
             operators: BTreeMap::new(),
@@ -236,7 +239,7 @@ impl ControlLoop {
             }
             let Some(item) = self.queue.pop() else { break };
             match item {
-                WorkItem::Classes => self.write_class_statuses().await,
+                WorkItem::Classes => self.write_accepted().await,
                 WorkItem::Outdated => self.delete_outdated().await,
                 WorkItem::Action(_, id) => self.act(&id).await,
                 WorkItem::Generator(kind, id) => self.generate(kind, &id).await,

@@ -16,7 +16,7 @@ use plimsoll_plan::windows::MaintenanceWindows;
 use plimsoll_plan::windows::schedule::Schedule;
 use tokio::sync::watch;
 
-use super::access::Access;
+use super::access::{Access, ListedPolicies};
 use super::admission::{AdmissionRequest, Decision, Denial};
 use crate::clock::SharedClock;
 use crate::view::OperatorsView;
@@ -40,6 +40,7 @@ pub(super) async fn review(
     clock: SharedClock,
     rules: watch::Receiver<AdmissionRules>,
     view: watch::Sender<OperatorsView>,
+    listed: Arc<ListedPolicies>,
     request: AdmissionRequest,
 ) -> Decision {
     if let Some(refused) = too_long(&request) {
@@ -89,7 +90,7 @@ pub(super) async fn review(
     let granted = observed.map(|it| judge(&it)).filter(|it| it.granted.is_ok());
     let verdict = match granted {
         Some(granted) => granted,
-        None => match Access::ask(&client, &writer, action).await {
+        None => match Access::ask(&client, &writer, &listed, action).await {
             Ok(access) => judge(&access),
             Err(error) => {
                 let message = format!("what the requester may do is not known: {}", chain(&error));

@@ -34,7 +34,7 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
         needs.add(kind.group, kind.plural, verbs);
     }
     needs.windows();
-    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS] {
+    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, ACTION_POLICY] {
         needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
     }
     for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {

@@ -124,6 +124,7 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::BackoffLimitExceeded,
     Reason::Accepted,
     Reason::InvalidActionClass,
+    Reason::InvalidActionPolicy,
     Reason::InvalidMaintenanceWindow,
     Reason::ActionDeleted,
     Reason::OutcomeUnknown,

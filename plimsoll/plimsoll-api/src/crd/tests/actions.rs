@@ -16,7 +16,7 @@ use crate::olm::action::{
     SelectedObjects,
 };
 use crate::olm::policy::{
-    ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
+    ActionPolicySpec, ActionPolicyStatus, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
 };
 use crate::olm::window::{
     MaintenanceWindowSpec, MaintenanceWindowStatus, WindowExclusion, WindowReference, WindowTimes,
@@ -321,6 +321,8 @@ fn everything_of_classes_and_policies_is_declared() {
         audit: Some(rules),
     };
     check(ACTION_POLICY, "spec", &policy);
+    let status = ActionPolicyStatus { conditions: vec![meta_condition()] };
+    check(ACTION_POLICY, "status", &status);
 }
 
 #[test]

@@ -20,7 +20,6 @@ use serde_json::Value;
 use super::known;
 use super::queue::WorkItem;
 use super::{ControlLoop, Owner};
-use crate::actions::access::named;
 use crate::actions::generators::{ActionGenerator, GENERATORS};
 use crate::actions::inventory::AddOnChange;
 use crate::actions::parts;
@@ -103,6 +102,7 @@ impl ControlLoop {
             Observation::Object(ACTION_CLASS, id, object) => {
                 let classes = Arc::make_mut(&mut self.classes);
                 if self.class_states.observe(&id.name, object.as_deref(), classes) {
+                    self.policy_states.classes_changed(&self.policies, &self.classes);
                     self.ended.classes_changed(&self.classes);
                     self.queue.add([WorkItem::Outdated]);
                     self.rules_changed();
@@ -112,13 +112,12 @@ impl ControlLoop {
                 self.queue.add([WorkItem::Classes]);
             }
             Observation::Object(ACTION_POLICY, id, object) => {
-                let policy =
-                    object.and_then(|it| named(&it).map(|(name, spec)| NamedPolicy { name, spec }));
                 let policies = Arc::make_mut(&mut self.policies);
-                policies.retain(|it| it.name != id.name);
-                policies.extend(policy);
-                policies.sort_by(|a, b| a.name.cmp(&b.name));
-                self.rules_changed();
+                let (object, classes) = (object.as_deref(), &self.classes);
+                if self.policy_states.observe(&id.name, object, policies, classes) {
+                    self.rules_changed();
+                }
+                self.queue.add([WorkItem::Classes]);
             }
             Observation::Object(MAINTENANCE_WINDOW, id, object) => match object {
                 Some(object) => self.windows.insert_object(&id.name, &object),

@@ -1,11 +1,11 @@
-//! The statuses of Actions and classes.
+//! The statuses of Actions, classes and policies.
 
 use std::time::Duration;
 
 use kube::Api;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionState, ActionStatus};
-use plimsoll_api::{ACTION, ACTION_CLASS, NamespacedName, Reason};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, NamespacedName, Reason};
 use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::classes::is_served;
 use plimsoll_operators::actions::locks::names;
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::observations::Observation;
 use super::queue::{WorkItem, id_of};
 use super::{ControlLoop, RETRY_INTERVAL};
-use crate::actions::classes::ChangedClass;
+use crate::actions::acceptance::ChangedConditions;
 use crate::actions::parts::{self, PartError};
 use crate::listing_watch::WatchedObject;
 use crate::resources::api_resource;
@@ -297,16 +297,22 @@ impl ControlLoop {
         }
     }
 
-    /// Writes the statuses of the classes that are not what they should be.
-    pub(super) async fn write_class_statuses(&mut self) {
-        let resource = api_resource(ACTION_CLASS);
-        for class in self.class_states.changed(self.clock.now()) {
-            let ChangedClass { name, revision, status } = class;
-            let status = json!(status);
+    /// Writes the statuses of the classes and policies that are not what they should be.
+    pub(super) async fn write_accepted(&mut self) {
+        let now = self.clock.now();
+        self.write_conditions(ACTION_CLASS, self.class_states.changed(now)).await;
+        self.write_conditions(ACTION_POLICY, self.policy_states.changed(now)).await;
+    }
+
+    async fn write_conditions(&mut self, kind: ApiKind, changed: Vec<ChangedConditions>) {
+        let resource = api_resource(kind);
+        for ChangedConditions { name, revision, conditions } in changed {
+            let status = json!({ "conditions": conditions });
             match self.writer.write_status_in("", &resource, &name, &status, &revision).await {
                 Ok(written) => {
-                    let (id, value) = (id_of_class(name), Box::new(written.into_value()));
-                    self.observed(Observation::Object(ACTION_CLASS, id, Some(value)));
+                    let id = NamespacedName { namespace: String::new(), name };
+                    let value = Box::new(written.into_value());
+                    self.observed(Observation::Object(kind, id, Some(value)));
                 }
                 // The watch delivers the change.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
@@ -318,10 +324,6 @@ impl ControlLoop {
             }
         }
     }
-}
-
-fn id_of_class(name: String) -> NamespacedName {
-    NamespacedName { namespace: String::new(), name }
 }
 
 /// Returns the delay after a number of refusals. The first one may have been by mistake.
