@@ -420,6 +420,6 @@ pub(crate) const WRONG: &[Wrong] = &[
         "an event that the kind does not have",
         "eventactions",
         r#"{"trigger": {"kind": "Catalog", "events": ["Installed"]}, "template": {"actionClass": "plain"}}"#,
-        "a Catalog has the event ContentChanged, an Operator Installed and Unsatisfied",
+        "a Catalog has the event ContentChanged, an Operator Installed, Unsatisfied and UpdateAvailable",
     ),
 ];
