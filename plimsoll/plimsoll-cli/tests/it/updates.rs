@@ -260,19 +260,21 @@ fn an_update_begins_in_its_maintenance_window_and_is_carried_to_its_end() {
         harness.annotate("plimsoll.io/maintenance-window", json!("nights")).await;
         harness.pause(json!("30")).await;
         ask(&harness, json!({ "version": "1.1.0" })).await;
-        let waits = |status: &Value, why: &str| {
+        let waits = |status: &Value, reason: &str, why: &str| {
             let message = condition(status, "ReleaseAccepted")["message"].as_str();
-            says(status, "ReleaseAccepted", "False", "PreconditionChecks")
+            says(status, "ReleaseAccepted", "False", reason)
                 && message.is_some_and(|it| it.contains(why))
         };
         let missing = "there is no MaintenanceWindow nights: create it, or name another one";
-        harness.cluster_version_until(|status| waits(status, missing)).await;
+        let is_missing = |status: &Value| waits(status, "PreconditionChecks", missing);
+        harness.cluster_version_until(is_missing).await;
         let opens = Timestamp::now().round(Unit::Second).expect("a time") + 1.hours();
         freeze(&harness, opens).await;
         let closed = format!(
             "\"MaintenanceWindowClosed\": MaintenanceWindow nights is not open (a freeze), it opens {opens}"
         );
-        let status = harness.cluster_version_until(|status| waits(status, &closed)).await;
+        let is_closed = |status: &Value| waits(status, "MaintenanceWindowClosed", &closed);
+        let status = harness.cluster_version_until(is_closed).await;
         assert_eq!(history(&status), ["1.0.0 Completed"]);
         let cluster = ClusterState::read(&harness.client).await.expect("there is a ClusterVersion");
         let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());

@@ -243,8 +243,12 @@ impl ReportedEvents {
         }
         let (status, reason, message) = load.condition();
         Some(match status {
-            ConditionStatus::False => EventDraft::warning(reason, message),
-            ConditionStatus::True | ConditionStatus::Unknown => EventDraft::normal(reason, message),
+            ConditionStatus::False if load.step != LoadStep::Window => {
+                EventDraft::warning(reason, message)
+            }
+            ConditionStatus::False | ConditionStatus::True | ConditionStatus::Unknown => {
+                EventDraft::normal(reason, message)
+            }
         })
     }
 

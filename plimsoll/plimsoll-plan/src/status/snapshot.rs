@@ -130,7 +130,6 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::OutcomeUnknown,
     Reason::ScheduleMissed,
     Reason::StartingDeadlineExceeded,
-    Reason::MaintenanceWindowClosed,
     Reason::MaintenanceWindowsUnknown,
     Reason::ActionAlreadyActive,
     Reason::ClockSetBack,
@@ -265,10 +264,15 @@ fn loads() -> impl Iterator<Item = LoadStatus> {
         LoadStep::Load,
         LoadStep::VerifyVersion,
         LoadStep::Preconditions,
+        LoadStep::Window,
         LoadStep::Loaded,
     ];
-    steps.into_iter().flat_map(|step| {
-        [None, Some("WHY".to_owned())].map(|failure| LoadStatus {
+    let failures = |step: LoadStep| match step {
+        LoadStep::Window => vec![Some("WHY".to_owned())],
+        _ => vec![None, Some("WHY".to_owned())],
+    };
+    steps.into_iter().flat_map(move |step| {
+        failures(step).into_iter().map(move |failure| LoadStatus {
             step,
             version: "1.2.4".to_owned(),
             image: "IMAGE".to_owned(),

@@ -223,7 +223,7 @@ impl Acceptance {
     /// have changed.
     pub fn reconsider(&mut self, facts: &Facts<'_>) -> AcceptanceCommand {
         match &mut self.attempt {
-            Some(attempt) if attempt.step == LoadStep::Preconditions => {
+            Some(attempt) if attempt.is_held_up() => {
                 let version = attempt.shown.version.clone();
                 attempt.check(facts, version)
             }
@@ -233,7 +233,7 @@ impl Acceptance {
 
     /// Whether preconditions are what stands in the way.
     pub fn is_held_up(&self) -> bool {
-        self.attempt.as_ref().is_some_and(|attempt| attempt.step == LoadStep::Preconditions)
+        self.attempt.as_ref().is_some_and(Attempt::is_held_up)
     }
 
     /// Tries a rejected release again, if it is time.
@@ -290,6 +290,11 @@ impl Attempt {
         }
     }
 
+    /// Returns whether preconditions are what stands in the way.
+    fn is_held_up(&self) -> bool {
+        matches!(self.step, LoadStep::Preconditions | LoadStep::Window)
+    }
+
     fn enter(&mut self, step: LoadStep) {
         self.step = step;
         if !self.failed {
@@ -321,7 +326,11 @@ impl Attempt {
         let findings = preconditions::check(facts, &target);
         let accepted = match preconditions::judge(&findings, self.requested.force) {
             PreconditionVerdict::Rejected(text) => {
-                return self.fail(LoadStep::Preconditions, text, None);
+                let step = match preconditions::is_only_closed(&findings) {
+                    true => LoadStep::Window,
+                    false => LoadStep::Preconditions,
+                };
+                return self.fail(step, text, None);
             }
             PreconditionVerdict::Accepted(text) => text,
         };

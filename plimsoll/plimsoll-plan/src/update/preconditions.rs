@@ -200,6 +200,13 @@ pub fn judge(findings: &[FailedPrecondition], force: bool) -> PreconditionVerdic
     }
 }
 
+/// Returns whether nothing but a closed MaintenanceWindow is in the way: the update begins by itself.
+pub fn is_only_closed(findings: &[FailedPrecondition]) -> bool {
+    let mut blocking = findings.iter().filter(|it| it.blocking).peekable();
+    blocking.peek().is_some()
+        && blocking.all(|it| it.reason == Reason::MaintenanceWindowClosed.as_str())
+}
+
 fn rollback(facts: &Facts<'_>, target: &Version) -> Option<FailedPrecondition> {
     lower_version(facts.current, facts.history, target).map(low_version)
 }

@@ -55,7 +55,7 @@ fn each_step_of_a_requested_release_is_reported_once() {
             .collect();
         assert_eq!(shown(drafts), expected, "{steps:?}");
     }
-    use LoadStep::{Load, Loaded, Preconditions, Retrieve};
+    use LoadStep::{Load, Loaded, Preconditions, Retrieve, Window};
     check(&[], "");
     check(&[(Loaded, false)], "");
     check(&[(Retrieve, false)], "RetrievePayload");
@@ -66,6 +66,10 @@ fn each_step_of_a_requested_release_is_reported_once() {
     check(
         &[(Retrieve, false), (Load, false), (Preconditions, true), (Loaded, false)],
         "RetrievePayload LoadPayload PreconditionChecks! PayloadLoaded",
+    );
+    check(
+        &[(Retrieve, false), (Preconditions, true), (Window, true), (Loaded, false)],
+        "RetrievePayload PreconditionChecks! MaintenanceWindowClosed PayloadLoaded",
     );
 }
 

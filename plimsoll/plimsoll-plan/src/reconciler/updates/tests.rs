@@ -405,7 +405,7 @@ fn an_update_begins_when_its_maintenance_window_opens() {
     };
     let held =
         "window nights; closed 1500; request 4.3.3; consider; retrieved; loaded 4.3.3; condition; ";
-    let shown = "retrieve 4.3.3; load 4.3.3; -; False PreconditionChecks; ";
+    let shown = "retrieve 4.3.3; load 4.3.3; -; False MaintenanceWindowClosed; ";
     // Not only when it is looked at once a second.
     check(
         &format!(
@@ -429,9 +429,9 @@ fn an_update_begins_when_its_maintenance_window_opens() {
     );
     // What else is in the way stays in the way.
     check(
-        "window nights; closed 1500; gate; request 4.4.0; consider; retrieved; loaded 4.4.0; wait 1500; consider; \
-         opens; ack; consider",
-        "retrieve 4.4.0; load 4.4.0; -; -; -; apply 4.4.0",
+        "window nights; closed 1500; gate; request 4.4.0; consider; retrieved; loaded 4.4.0; condition; wait 1500; \
+         consider; condition; opens; ack; consider",
+        "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks; -; False PreconditionChecks; -; apply 4.4.0",
     );
     check(
         "window nights; closed 1500; force 4.3.3; consider; retrieved; loaded 4.3.3",

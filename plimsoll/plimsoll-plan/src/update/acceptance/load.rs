@@ -13,6 +13,8 @@ pub enum LoadStep {
     VerifyVersion,
     /// Checking whether the cluster may go to it.
     Preconditions,
+    /// Waiting for the MaintenanceWindow of the cluster to open, which is all that is in the way.
+    Window,
     /// It is accepted.
     Loaded,
 }
@@ -40,6 +42,7 @@ impl LoadStatus {
             LoadStep::Load => Reason::LoadPayload,
             LoadStep::VerifyVersion => Reason::VerifyPayloadVersion,
             LoadStep::Preconditions => Reason::PreconditionChecks,
+            LoadStep::Window => Reason::MaintenanceWindowClosed,
             LoadStep::Loaded => Reason::PayloadLoaded,
         };
         let status = match (self.step, &self.failure) {
@@ -59,7 +62,7 @@ impl LoadStatus {
             (LoadStep::Retrieve, None) => format!("Retrieving and verifying payload {release}"),
             (LoadStep::Load, None) => format!("Loading payload {release}"),
             (LoadStep::VerifyVersion, None) => format!("Verifying payload {release}"),
-            (LoadStep::Preconditions, None) => {
+            (LoadStep::Preconditions | LoadStep::Window, None) => {
                 format!("Checking preconditions of payload {release}")
             }
             (LoadStep::Retrieve, Some(failure)) => {
@@ -71,7 +74,7 @@ impl LoadStatus {
             (LoadStep::VerifyVersion, Some(failure)) => {
                 format!("Verifying payload failed {release} failure={failure}")
             }
-            (LoadStep::Preconditions, Some(failure)) => {
+            (LoadStep::Preconditions | LoadStep::Window, Some(failure)) => {
                 format!("Preconditions failed for payload loaded {release}: {failure}")
             }
         }
