@@ -4,10 +4,14 @@
 mod cases;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
+use jiff::{SignedDuration, Timestamp};
 use k8s_testkit::{TestCluster, clusters, poll};
 use kube::Client;
 use kube::client::Body;
@@ -17,7 +21,7 @@ use plimsoll_controller::actions::admission::{
     self, ActionWebhooks, AdmissionRequest, Decision, Denial,
 };
 use plimsoll_controller::permissions::action_permissions;
-use plimsoll_controller::{Reached, SystemClock, WebhookSettings};
+use plimsoll_controller::{Clock, Reached, SharedClock, SystemClock, WebhookSettings};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check;
 use serde::Deserialize as _;
@@ -83,6 +87,11 @@ impl Setup {
     /// Serves the webhooks, which allow requests for guarded classes to Alice; what was asked about
     /// them, and the guarded classes.
     async fn serve(&self) -> (Asked, watch::Sender<BTreeSet<String>>) {
+        self.serve_at(Arc::new(SystemClock)).await
+    }
+
+    /// Serves them at another time.
+    async fn serve_at(&self, clock: SharedClock) -> (Asked, watch::Sender<BTreeSet<String>>) {
         let (asked, guarded) = (Asked::default(), watch::Sender::default());
         let log = Arc::clone(&asked);
         let decide = move |request: AdmissionRequest| {
@@ -99,13 +108,17 @@ impl Setup {
             log.lock().expect("no thread panics").push(request);
             decision
         };
-        self.serve_with(&guarded, decide).await;
+        self.serve_with(clock, &guarded, decide).await;
         (asked, guarded)
     }
 
     /// Serves the webhooks.
-    async fn serve_with<F>(&self, guarded: &watch::Sender<BTreeSet<String>>, decide: F)
-    where
+    async fn serve_with<F>(
+        &self,
+        clock: SharedClock,
+        guarded: &watch::Sender<BTreeSet<String>>,
+        decide: F,
+    ) where
         F: Fn(AdmissionRequest) -> Decision + Clone + Send + Sync + 'static,
     {
         let settings = WebhookSettings {
@@ -114,7 +127,7 @@ impl Setup {
         };
         let decide = move |request| std::future::ready(decide(request));
         let webhooks = ActionWebhooks { settings, guarded: guarded.subscribe(), decide };
-        let started = webhooks.start(&self.controller, Arc::new(SystemClock), &self.stop).await;
+        let started = webhooks.start(&self.controller, clock, &self.stop).await;
         started.expect("the webhooks are served");
     }
 
@@ -184,11 +197,33 @@ impl Setup {
         poll(what, is_so).await.expect("it takes effect");
     }
 
+    /// The certificate of the webhooks, and those that the API server trusts.
+    async fn certificates(&self) -> (String, String) {
+        let text = |it: &Value| {
+            let bytes = BASE64_STANDARD.decode(it.as_str().unwrap_or_default()).expect("base64");
+            String::from_utf8(bytes).expect("PEM")
+        };
+        let line = "GET /api/v1/namespaces/kube-system/secrets/plimsoll-action-webhook";
+        let (_, _, secret) = send(&self.client, line, &Value::Null).await;
+        let line = format!("GET {HOOKS}/validatingwebhookconfigurations/plimsoll-actions");
+        let (_, _, found) = send(&self.client, &line, &Value::Null).await;
+        (text(&secret["data"]["tls.crt"]), text(&found["webhooks"][0]["clientConfig"]["caBundle"]))
+    }
+
     /// The webhooks of the configuration that validates.
     async fn guards(&self) -> (u16, usize) {
         let line = format!("GET {HOOKS}/validatingwebhookconfigurations/plimsoll-actions");
         let (status, _, found) = send(&self.client, &line, &Value::Null).await;
         (status, found["webhooks"].as_array().map_or(0, Vec::len))
+    }
+}
+
+/// A clock that is behind by some days.
+struct Behind(AtomicI64);
+
+impl Clock for Behind {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() - SignedDuration::from_hours(24 * self.0.load(Ordering::SeqCst))
     }
 }
 
@@ -317,7 +352,8 @@ async fn manifests_that_do_not_fit_their_class_are_refused() {
                 ..Decision::default()
             }
         };
-        setup.serve_with(&watch::Sender::default(), decide).await;
+        let clock = Arc::new(SystemClock);
+        setup.serve_with(clock, &watch::Sender::default(), decide).await;
         setup.until_refused(cases::CHECKED).await;
         setup.until_refused(cases::COMPARED).await;
         for (what, plural, spec, says) in cases::WRONG {
@@ -378,5 +414,38 @@ async fn a_guarded_class_is_decided_about() {
         admission::remove(&setup.controller, &stop).await.expect("they are removed");
         assert_eq!(setup.guards().await.0, 404, "{kind}");
         setup.until(cases::IS_REMOVED).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_replaced_before_its_end_and_requests_are_decided_about_meanwhile() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        // One that was made 70 days ago is valid for 20 more.
+        let clock = Arc::new(Behind(AtomicI64::new(70)));
+        let (_, guarded) = setup.serve_at(Arc::clone(&clock) as SharedClock).await;
+        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+        for sign in cases::SIGNS {
+            setup.until(*sign).await;
+        }
+        guarded.send_replace(names(&[GUARDED]));
+        setup.until(cases::IS_GUARDED).await;
+        let (first, trusted) = setup.certificates().await;
+        assert_eq!(first, trusted, "{kind}");
+        clock.0.store(0, Ordering::SeqCst);
+        // It is looked at whenever the guarded classes change.
+        guarded.send_replace(names(&[GUARDED, "autoremove"]));
+        let both = || async {
+            let (second, trusted) = setup.certificates().await;
+            (second != first && trusted == format!("{second}{first}")).then_some(second)
+        };
+        let second = poll("another certificate", both).await.expect("it is replaced");
+        setup.until(cases::IS_GUARDED).await;
+        guarded.send_replace(names(&[GUARDED, "autoremove", "another"]));
+        let trusted = || async { (setup.certificates().await.1 == second).then_some(()) };
+        poll("trust in the new one alone", trusted).await.expect("the former one is left out");
+        setup.until(cases::IS_GUARDED).await;
+        setup.check(cases::GUARD).await;
+        setup.stop.cancel();
     }
 }
