@@ -80,7 +80,7 @@ impl ControlLoop {
             let mut updates = inventory.updates(&operators);
             let content = |(name, it): (&String, &ObservedOperator)| {
                 let versions = updates.remove(name).unwrap_or_default();
-                (name.clone(), ObjectContent::of_operator(it).with_updates(&versions))
+                (name.clone(), ObjectContent::of_operator(it).with_updates(it.version(), &versions))
             };
             operators.iter().map(content).collect()
         });

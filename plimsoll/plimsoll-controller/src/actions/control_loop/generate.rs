@@ -67,6 +67,8 @@ impl ControlLoop {
             }
         };
         let is_denied = matches!(contents, Some(Err(_)));
+        // Nothing tells when the available updates are known.
+        let is_unknown = contents.is_none() && generator.looks_for_updates();
         let objects = match self.read_needed(generator, contents.as_ref()).await {
             Ok(objects) => objects,
             Err(error) => {
@@ -101,6 +103,9 @@ impl ControlLoop {
         }
         if let Some(at) = wake_at {
             self.queue.add_at(WorkItem::Generator(kind, id.clone()), at);
+        }
+        if is_unknown {
+            self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);
         }
         if is_denied {
             self.queue.retry(WorkItem::Generator(kind, id.clone()), selection::RETRY_INTERVAL);

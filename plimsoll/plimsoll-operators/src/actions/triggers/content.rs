@@ -1,5 +1,6 @@
 //! The contents of objects: what tells one change of an object from another, for each event.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -30,13 +31,13 @@ pub struct ObjectContent {
 }
 
 /// A change of an object.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Change<'a> {
     pub(super) name: &'a str,
     pub(super) event: EventType,
     /// The content before; empty if there was none.
     pub(super) old: &'a str,
-    pub(super) new: &'a str,
+    pub(super) new: Cow<'a, str>,
     /// The EventActions that led to it.
     pub(super) chain: &'a [String],
 }
@@ -66,11 +67,12 @@ impl ObjectContent {
         Self::of(events).after(annotation, Some(operator.generation))
     }
 
-    /// Returns it with the versions of the available updates, in ascending order: the last ones of many.
-    pub fn with_updates(mut self, versions: &BTreeSet<Version>) -> Self {
-        let last = versions.iter().skip(versions.len().saturating_sub(UPDATES_MAX));
-        let last: Vec<String> = last.map(Version::to_string).collect();
-        self.events.insert(EventType::UpdateAvailable, last.join(" "));
+    /// Returns it with the installed version and the versions of the available updates, in ascending order: the last ones
+    /// of many. `installed` is empty if none is.
+    pub fn with_updates(mut self, installed: &str, versions: &BTreeSet<Version>) -> Self {
+        let versions: Vec<String> = versions.iter().map(Version::to_string).collect();
+        let versions = versions.iter().map(String::as_str).collect();
+        self.events.insert(EventType::UpdateAvailable, Updates { installed, versions }.content());
         self
     }
 
@@ -88,10 +90,9 @@ impl ObjectContent {
         // None are known while they cannot be retrieved either.
         let updates = status.available_updates.filter(|it| !it.is_empty());
         if let Some(updates) = updates {
-            let mut versions: Vec<String> = updates.into_iter().map(|it| it.version).collect();
-            versions.truncate(UPDATES_MAX);
-            versions.sort();
-            events.insert(EventType::UpdateAvailable, versions.join(" "));
+            let versions = updates.iter().map(|it| it.version.as_str()).collect();
+            let updates = Updates { installed: "", versions };
+            events.insert(EventType::UpdateAvailable, updates.content());
         }
         let metadata = &object["metadata"];
         let annotation = |name: &str| metadata["annotations"][name].as_str();
@@ -139,10 +140,61 @@ impl Change<'_> {
 pub(super) fn is_change(event: EventType, old: &str, new: &str) -> bool {
     match event {
         EventType::UpdateAvailable => {
-            let mut versions = new.split_whitespace();
-            versions.any(|it| !old.split_whitespace().any(|known| known == it))
+            let known = Updates::read(old);
+            Updates::read(new).versions.into_iter().any(|it| known.lacks(it))
         }
         _ => !new.is_empty() && new != old,
+    }
+}
+
+/// Returns the content to remember: the updates that were available before are known if they become available again,
+/// as after a time in which a catalog cannot be read.
+pub(super) fn remembered<'a>(event: EventType, old: &'a str, new: &'a str) -> Cow<'a, str> {
+    if event != EventType::UpdateAvailable || old.is_empty() {
+        return Cow::Borrowed(new);
+    }
+    let (known, mut updates) = (Updates::read(old), Updates::read(new));
+    let is_later = |it: &&str| updates.is_later(it);
+    let known: Vec<&str> = known.versions.into_iter().filter(is_later).collect();
+    updates.versions.extend(known);
+    Cow::Owned(updates.content())
+}
+
+/// Available updates as a content: `INSTALLED: VERSIONS`, or the versions alone.
+#[derive(Debug)]
+struct Updates<'a> {
+    /// The installed version; empty if none is, or it is not looked at.
+    installed: &'a str,
+    versions: Vec<&'a str>,
+}
+
+impl<'a> Updates<'a> {
+    fn read(content: &'a str) -> Self {
+        let (installed, versions) = content.split_once(':').unwrap_or(("", content));
+        Self { installed, versions: versions.split_whitespace().collect() }
+    }
+
+    fn content(mut self) -> String {
+        self.versions.sort_by_cached_key(|it| (Version::parse(it).ok(), *it));
+        self.versions.dedup();
+        let last = self.versions.len().saturating_sub(UPDATES_MAX);
+        let versions = self.versions[last..].join(" ");
+        match (self.installed, versions.as_str()) {
+            ("", _) => versions,
+            (installed, "") => format!("{installed}:"),
+            (installed, versions) => format!("{installed}: {versions}"),
+        }
+    }
+
+    /// Returns whether a version is later than the installed one, as far as both are known.
+    fn is_later(&self, version: &str) -> bool {
+        let installed = Version::parse(self.installed).ok().zip(Version::parse(version).ok());
+        installed.is_none_or(|(installed, version)| version.cmp_precedence(&installed).is_gt())
+    }
+
+    /// Returns whether a version was not available, nor installed or older.
+    fn lacks(&self, version: &str) -> bool {
+        !self.versions.contains(&version) && self.is_later(version)
     }
 }
 
@@ -181,21 +233,42 @@ mod tests {
 
     #[test]
     fn an_update_of_an_operator_becomes_available_once() {
-        let of = |versions: &[&str]| {
+        let of = |installed: &str, versions: &[&str]| {
             let versions = versions.iter().map(|it| Version::parse(it).unwrap()).collect();
-            let content =
-                ObjectContent::of_operator(&ObservedOperator::default()).with_updates(&versions);
+            let content = ObjectContent::default().with_updates(installed, &versions);
             content.events[&EventType::UpdateAvailable].clone()
         };
-        assert_eq!(of(&["1.10.0", "1.9.0"]), "1.9.0 1.10.0");
-        let is_change =
-            |old: &[&str], new: &[&str]| is_change(EventType::UpdateAvailable, &of(old), &of(new));
-        assert!(is_change(&[], &["1.9.0"]) && is_change(&["1.9.0"], &["1.9.0", "1.10.0"]));
-        assert!(!is_change(&["1.9.0", "1.10.0"], &["1.10.0"]) && !is_change(&["1.9.0"], &[]));
-        let many: BTreeSet<Version> = (0..200).map(|it| Version::new(1, it, 0)).collect();
-        let content = ObjectContent::default().with_updates(&many);
-        let listed = &content.events[&EventType::UpdateAvailable];
-        assert_eq!(listed.split(' ').count(), UPDATES_MAX);
+        assert_eq!(of("1.0.0", &["1.10.0", "1.9.0"]), "1.0.0: 1.9.0 1.10.0");
+        // Each is a time with the installed version, the available updates, and whether one has become available.
+        let check = |course: &[(&str, &[&str], bool)]| {
+            let event = EventType::UpdateAvailable;
+            let mut known = String::new();
+            for (installed, versions, expected) in course {
+                let new = of(installed, versions);
+                assert_eq!(is_change(event, &known, &new), *expected, "{known} -> {new}");
+                known = remembered(event, &known, &new).into_owned();
+                let later = remembered(event, &known, &new);
+                assert_eq!(known, later, "what is remembered does not change by itself");
+            }
+        };
+        check(&[
+            ("1.0.0", &[], false),
+            ("1.0.0", &["1.9.0"], true),
+            ("1.0.0", &["1.9.0", "1.10.0"], true),
+            ("1.0.0", &["1.10.0"], false),
+            // The catalog cannot be read for a while.
+            ("1.0.0", &[], false),
+            ("1.0.0", &["1.9.0", "1.10.0"], false),
+            ("1.9.0", &["1.10.0"], false),
+            ("1.10.0", &[], false),
+            // It is downgraded to a version that it had.
+            ("1.0.0", &["1.9.0", "1.10.0"], false),
+            ("1.0.0", &["1.9.0", "1.10.0", "1.11.0"], true),
+        ]);
+        check(&[("", &[], false), ("1.0.0", &["1.1.0"], true), ("1.0.0", &["1.1.0"], false)]);
+        let many: Vec<String> = (0..200).map(|it| format!("1.{it}.0")).collect();
+        let listed = of("1.0.0", &many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(listed.split(' ').count(), UPDATES_MAX + 1);
         assert!(listed.ends_with(" 1.199.0"), "the newest are the ones that are new");
     }
 

@@ -3,6 +3,7 @@
 //! `status.observed` is the memory: a change is what differs from it, so that it makes one Action however often a
 //! watch shows it and whichever controller sees it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use plimsoll_api::olm::action::{
 use serde_json::Value;
 
 use super::chain;
-use super::content::{Change, ObjectContent, is_change};
+use super::content::{Change, ObjectContent, is_change, remembered};
 use super::filter::{self, Filter};
 use super::limit::Limit;
 use super::{MadeAction, outdated};
@@ -271,6 +272,7 @@ impl<'a> EventObject<'a> {
                     // Updates become available whatever was written before.
                     let is_written = event != EventType::UpdateAvailable;
                     let chain = if is_written { content.chain.as_slice() } else { &[] };
+                    let new = remembered(event, old, new);
                     changes.push(Change { name, event, old, new, chain });
                 }
             }
@@ -291,7 +293,7 @@ impl<'a> EventObject<'a> {
         let own = format!("{}/{}", self.namespace, self.name);
         for change in changes.iter().filter(|_| !self.spec.suspend) {
             let Some(filter) = &mut filter else {
-                judgement.admit(*change, &own, now);
+                judgement.admit(change.clone(), &own, now);
                 continue;
             };
             let Some(object) = objects.get(change.name) else {
@@ -299,7 +301,7 @@ impl<'a> EventObject<'a> {
                 continue;
             };
             match filter.holds(change, object) {
-                Ok(Some(true)) => judgement.admit(*change, &own, now),
+                Ok(Some(true)) => judgement.admit(change.clone(), &own, now),
                 Ok(Some(false)) => {}
                 // It is judged later, when the others have been.
                 Ok(None) => drop(judgement.unread.insert(change.name)),
@@ -323,12 +325,13 @@ impl<'a> EventObject<'a> {
         let mut observed = Vec::new();
         for (name, content) in contents.iter().filter(|(name, _)| self.is_meant(name)) {
             for event in self.events() {
+                let old = before.get(&(name.as_str(), *event)).copied().unwrap_or_default();
                 let content = match content.events.get(event) {
-                    Some(content) if !unread.contains(name.as_str()) => content,
-                    _ => before.get(&(name.as_str(), *event)).copied().unwrap_or_default(),
+                    Some(new) if !unread.contains(name.as_str()) => remembered(*event, old, new),
+                    _ => Cow::Borrowed(old),
                 };
                 if !content.is_empty() {
-                    let (name, content) = (name.clone(), content.to_owned());
+                    let (name, content) = (name.clone(), content.into_owned());
                     observed.push(ObservedContent { name, event: *event, content });
                 }
             }
@@ -342,7 +345,7 @@ impl<'a> EventObject<'a> {
         let since = self.status.last_event_time.map(|it| it.to_string()).unwrap_or_default();
         let mut parts = vec![self.uid, &since];
         for Change { name, event, new, .. } in changes {
-            parts.extend([*name, event.as_str(), *new]);
+            parts.extend([*name, event.as_str(), &**new]);
         }
         derived_name(self.name, &parts)
     }

@@ -55,7 +55,7 @@ impl Filter {
             .with("object", Value::from_json(object))
             .with("event", Value::string(change.event.as_str()))
             .with("old", Value::string(change.old))
-            .with("new", Value::string(change.new));
+            .with("new", Value::string(&*change.new));
         match self.program.evaluate(&bindings, &mut self.budget) {
             Ok(Value::Bool(holds)) => Ok(Some(holds)),
             Err(EvaluationError::OutOfBudget) if !is_first => Ok(None),
@@ -89,7 +89,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Result<bool, &str>) {
         let (name, event) = ("foo", EventType::Installed);
-        let change = Change { name, event, old: "1.9.0", new: "2.0.0", chain: &[] };
+        let change = Change { name, event, old: "1.9.0", new: "2.0.0".into(), chain: &[] };
         let object = json!({ "metadata": { "name": "foo" }, "spec": { "version": "^2" } });
         let filter = Filter::compile(text).map_err(|why| problem(&why));
         let found = filter.and_then(|it| it.expect("a filter").holds(&change, &object));
