@@ -14,6 +14,8 @@ use crate::resources::{api_resource, defined_resource, definitions};
 
 /// Objects of one answer of the API server.
 const PAGE: u32 = 500;
+/// The maximum number of workloads of an Operator that are named.
+const NAMES_MAX: usize = 20;
 
 /// The workloads of an Operator could not be counted.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +99,8 @@ pub(crate) async fn revision_parts(
     Ok(parts.collect())
 }
 
-/// Counts the objects of the kinds of an Operator, by kind and namespace. Only metadata is read, a page at a
+/// Counts the objects of the kinds of an Operator, by kind and namespace, and names the first ones of the namespace
+/// `named_in`; `None` for no names. Only metadata is read, a page at a
 /// time.
 ///
 /// # Errors
@@ -106,18 +109,25 @@ pub(crate) async fn revision_parts(
 pub async fn workloads(
     client: &Client,
     status: &OperatorStatus,
+    named_in: Option<&str>,
 ) -> Result<Vec<RemainingObjects>, WorkloadError> {
-    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), RemainingObjects> = BTreeMap::new();
+    let mut listed = 0;
     let count = |it: Workload| {
         let kind = format!("{}.{}", it.resource.kind, it.resource.group);
         let namespace = it.metadata.namespace.unwrap_or_default();
-        *counts.entry((kind, namespace)).or_default() += 1;
+        let is_named = listed < NAMES_MAX && named_in == Some(namespace.as_str());
+        let of_kind = found
+            .entry((kind.clone(), namespace.clone()))
+            .or_insert_with(|| RemainingObjects { kind, namespace, ..RemainingObjects::default() });
+        of_kind.count += 1;
+        if is_named {
+            listed += 1;
+            of_kind.names.extend(it.metadata.name);
+        }
     };
     read_workloads(client, status, count).await?;
-    let counts = counts.into_iter();
-    Ok(counts
-        .map(|((kind, namespace), count)| RemainingObjects { kind, namespace, count })
-        .collect())
+    Ok(found.into_values().collect())
 }
 
 /// Returns the conversion webhooks that the definitions of an Operator lose if it is deleted and they are kept.

@@ -209,6 +209,7 @@ fn counted<'a>(objects: impl Iterator<Item = &'a LiveObject>) -> Vec<RemainingOb
         kind,
         namespace: namespace.to_owned(),
         count,
+        names: Vec::new(),
     });
     counts.collect()
 }

@@ -304,7 +304,7 @@ pub fn depend(names: &[impl AsRef<str>]) -> String {
 
 /// Formats a number of objects: `2 Foo.foo.example.com in default`.
 pub fn workload_text(workload: &RemainingObjects) -> String {
-    let RemainingObjects { kind, namespace, count } = workload;
+    let RemainingObjects { kind, namespace, count, .. } = workload;
     match namespace.as_str() {
         "" => format!("{count} {kind}"),
         namespace => format!("{count} {kind} in {namespace}"),

@@ -58,6 +58,15 @@ impl Inspection {
         }
     }
 
+    /// Returns it with the content of a bundle that is installed, which may be applied again.
+    pub(crate) fn with_installed(mut self, bundle: &BundleReference) -> Self {
+        if let Self::Content(content) = &mut self {
+            let key = InspectedContent::key(bundle);
+            content.bundles.entry(key).or_insert_with(|| bundle.digest.clone());
+        }
+        self
+    }
+
     /// Returns why the content of a bundle may not be installed; `None` if it may.
     pub(crate) fn problem(&self, bundle: &BundleReference) -> Option<String> {
         let content = match self {
@@ -120,6 +129,14 @@ mod tests {
         check(&annotation, "1.2.0", "foo.v1.2.0", "sha256:c", "");
         check(&annotation, ">=1.0.0", "foo.v1.1.0", "sha256:c", "");
         check("x", "1.2.0", "foo.v1.2.0", "sha256:c", "cannot be read");
+        let installed = bundle("foo.v0.9.0", "sha256:d");
+        let inspection = Inspection::read(&annotation);
+        assert!(inspection.problem(&installed).is_some());
+        assert_eq!(inspection.with_installed(&installed).problem(&installed), None);
+        // Other content of a version that is installed was inspected since.
+        let installed = bundle("foo.v1.1.0", "sha256:d");
+        let inspection = Inspection::read(&annotation).with_installed(&installed);
+        assert!(inspection.problem(&installed).is_some());
     }
 
     #[test]

@@ -184,6 +184,9 @@ pub struct RemainingObjects {
     /// Their number.
     // +required
     pub count: usize,
+    /// The names of the first ones; empty if they are not listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 /// A bundle in an Operator's history.

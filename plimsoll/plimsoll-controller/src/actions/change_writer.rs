@@ -15,6 +15,7 @@ use plimsoll_api::olm::action::{
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
 use plimsoll_operators::actions::execution::arrival::{Arrival, FoundObject, arrival, mark};
+use plimsoll_operators::actions::plan::requests_anew;
 use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::inspected::InspectedContent;
@@ -486,7 +487,9 @@ fn update(object: &Value, change: &PlannedChange, mark: &str) -> Vec<PatchOperat
     let inspected = InspectedContent::of(change).map(|it| json!(it).to_string());
     if let Some(inspected) = &inspected {
         annotations.push((INSPECTED_ANNOTATION, inspected));
-    } else if object["metadata"]["annotations"][INSPECTED_ANNOTATION].is_string() {
+    } else if requests_anew(change)
+        && object["metadata"]["annotations"][INSPECTED_ANNOTATION].is_string()
+    {
         // What is requested now was not inspected.
         let path = path(&["metadata", "annotations", INSPECTED_ANNOTATION]);
         operations.push(PatchOperation::Remove(RemoveOperation { path }));

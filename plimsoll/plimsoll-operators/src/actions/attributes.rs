@@ -117,6 +117,14 @@ impl NamedClass {
             || self.parameters().any(|it| it == name)
     }
 
+    /// Returns whether it has an attribute.
+    pub(super) fn has(&self, attribute: &str) -> bool {
+        match attribute.strip_prefix(PARAMETER_PREFIX) {
+            Some(parameter) => self.has_parameter(parameter),
+            None => self.spec.attributes.iter().any(|it| it == attribute),
+        }
+    }
+
     /// Returns whether a name is that of the class or one of its aliases.
     pub fn goes_by(&self, name: &str) -> bool {
         self.name == name || self.spec.aliases.iter().any(|it| it == name)

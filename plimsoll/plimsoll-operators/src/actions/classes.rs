@@ -71,20 +71,12 @@ fn attribute_problems(class: &NamedClass) -> Vec<String> {
              parameters by spec.schema"
         ));
     }
-    for name in spec.required.iter().filter(|it| !is_known(class, it)) {
+    for name in spec.required.iter().filter(|it| !class.has(it)) {
         wrong.push(format!(
             "spec.required: {name} is neither in spec.attributes nor in spec.schema"
         ));
     }
     wrong
-}
-
-/// Returns whether Actions of a class may have an attribute, or a parameter with its prefix.
-fn is_known(class: &NamedClass, name: &str) -> bool {
-    match name.strip_prefix(PARAMETER_PREFIX) {
-        Some(name) => class.has_parameter(name),
-        None => class.spec.attributes.iter().any(|it| it == name),
-    }
 }
 
 /// Returns what is wrong with the defaults of a class.
@@ -99,7 +91,7 @@ fn default_problems(class: &NamedClass) -> Vec<String> {
             wrong.push(
                 "spec.defaults: write a parameter as parameters.NAME, in one line".to_owned(),
             );
-        } else if !is_known(class, name) {
+        } else if !class.has(name) {
             wrong.push(format!(
                 "spec.defaults: {name} is neither in spec.attributes nor in spec.schema"
             ));

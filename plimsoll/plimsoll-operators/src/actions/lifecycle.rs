@@ -127,15 +127,23 @@ impl DirectPermissions {
         Self { create, patch, delete, list, patch_release }
     }
 
+    /// Returns the one of [`DirectPermissions::CHECKS`] that tells whether a user may do what a class does, before there
+    /// is a plan; `None` if no permission is enough.
+    pub fn check_of(class: &str) -> Option<usize> {
+        match class {
+            INSTALL => Some(0),
+            UPDATE => Some(1),
+            DELETE | AUTOREMOVE => Some(2),
+            RESOLUTION => Some(3),
+            class => is_of_release(class).then_some(4),
+        }
+    }
+
     /// Returns whether the user may do what a class does and, if there is a plan, make all of its changes.
     fn may(self, class: &str, plan: Option<&ActionPlan>) -> bool {
-        let of_class = match class {
-            INSTALL => self.create,
-            UPDATE => self.patch,
-            DELETE | AUTOREMOVE => self.delete,
-            RESOLUTION => self.list,
-            class => is_of_release(class) && self.patch_release,
-        };
+        let Self { create, patch, delete, list, patch_release } = self;
+        let answers = [create, patch, delete, list, patch_release];
+        let of_class = Self::check_of(class).is_some_and(|at| answers[at]);
         let mut changes = plan.iter().flat_map(|it| &it.changes);
         of_class
             && changes.all(|it| match it.operation {
@@ -283,7 +291,7 @@ impl ActionDecision<'_> {
         let PolicyVerdict { decisions, granted } =
             self.judge(Some(&plan), &status.effective_spec, None, self.policies);
         if let Ok(grant) = &granted {
-            plan.request_exactly(grant.exact);
+            plan.grant(grant.exact);
         }
         status.policies = decisions;
         status.plan_digest = plan.digest();

@@ -1,5 +1,6 @@
 //! Plan of an Action, as a value: its changes and their effects.
 
+use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::olm::action::{ChangeOperation, ChangeState, PlannedChange};
 use serde_json::{Value, json};
 
@@ -31,6 +32,8 @@ pub struct Exactness {
     pub catalogs: bool,
     /// The channels.
     pub channels: bool,
+    /// The content of the bundles, as it was inspected.
+    pub content: bool,
 }
 
 impl ActionPlan {
@@ -39,15 +42,20 @@ impl ActionPlan {
         digest(&self.changes)
     }
 
+    /// Requests what a policy grants: exactly what it has judged, and no more than that.
+    pub fn grant(&mut self, exact: Exactness) {
+        self.request_exactly(exact);
+        if !exact.content {
+            // It was inspected for rules that only report.
+            self.changes.iter_mut().for_each(|it| it.inspected.clear());
+        }
+    }
+
     /// Pins the Operators that are written to the planned versions, catalogs or channels, which a policy has
     /// judged, so that they do not leave what it allows later.
-    pub fn request_exactly(&mut self, exact: Exactness) {
+    fn request_exactly(&mut self, exact: Exactness) {
         for change in &mut self.changes {
-            let is_requested = match change.operation {
-                ChangeOperation::Create => true,
-                ChangeOperation::Update => change.requested != change.requested_before,
-                _ => false,
-            };
+            let is_requested = requests_anew(change);
             if is_requested && exact.channels && !change.channel.is_empty() {
                 match &mut change.manifest {
                     Some(it) => it["spec"]["channel"] = change.channel.as_str().into(),
@@ -95,12 +103,37 @@ impl ActionPlan {
     }
 }
 
+/// Returns whether a change requests other content than before: another version or range, or another catalog or channel,
+/// which has other content for the same range.
+pub fn requests_anew(change: &PlannedChange) -> bool {
+    match change.operation {
+        ChangeOperation::Create => true,
+        ChangeOperation::Update => {
+            let fields = change.spec_fields.as_ref();
+            change.requested != change.requested_before
+                || !change.repository.is_empty()
+                || fields.is_some_and(|it| it.get("channel").is_some())
+        }
+        _ => false,
+    }
+}
+
 /// Returns the workloads that changes delete, as texts.
 pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
     let deleted = changes.iter().filter(|it| it.operation == ChangeOperation::Delete);
     let texts = deleted.flat_map(|change| {
-        let texts = change.workloads.iter().map(workload_text);
-        texts.map(move |text| format!("{text} of {}", change.operator))
+        let texts = change.workloads.iter().map(|it| (workload_text(it), named(it)));
+        texts.map(move |(text, names)| format!("{text} of {}{names}", change.operator))
     });
     texts.collect()
+}
+
+/// Returns the names of workloads in parentheses; empty if they are not listed.
+fn named(workloads: &RemainingObjects) -> String {
+    let RemainingObjects { names, count, .. } = workloads;
+    match count.saturating_sub(names.len()) {
+        _ if names.is_empty() => String::new(),
+        0 => format!(" ({})", names.join(", ")),
+        more => format!(" ({} and {more} more)", names.join(", ")),
+    }
 }

@@ -136,13 +136,16 @@ pub struct Grant {
 
 impl Grant {
     /// Returns what a policy grants.
-    fn of(action: EffectiveAction, rules: &PolicyRules) -> Self {
+    fn of(action: EffectiveAction, rules: &PolicyRules, request: &PolicyRequest<'_>) -> Self {
         let has_range = rules.attributes.iter().any(|it| !it.range.is_empty());
+        let no_new = rules.preconditions.no_new_cluster_permissions;
         let exact = Exactness {
-            // What follows a range gets the permissions of later versions without another plan.
-            versions: has_range || rules.preconditions.no_new_cluster_permissions,
-            catalogs: !rules.catalogs.is_empty(),
+            // What follows a range gets the permissions of later versions without another plan, and another catalog may
+            // have another bundle of the same version.
+            versions: has_range || no_new,
+            catalogs: !rules.catalogs.is_empty() || no_new,
             channels: !rules.channels.is_empty(),
+            content: no_new || request.spec.preconditions.no_new_cluster_permissions,
         };
         Self { action, approval: ApprovalRule::of(rules), exact }
     }
@@ -165,7 +168,7 @@ impl Grant {
         }
         let digest = request.digest.map(str::to_owned).or_else(|| {
             let mut plan = request.plan?.clone();
-            plan.request_exactly(self.exact);
+            plan.grant(self.exact);
             Some(plan.digest())
         });
         digest.is_some_and(|it| rule.state(request.spec, &it) == ApprovalState::Approved)
@@ -218,7 +221,10 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
         granted = Some(action.map(|action| Grant {
             action,
             approval: None,
-            exact: Exactness::default(),
+            exact: Exactness {
+                content: request.spec.preconditions.no_new_cluster_permissions,
+                ..Exactness::default()
+            },
         }));
         is_approved = true;
     }
@@ -229,7 +235,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
             decisions.push(decision(name, ENFORCE, &checked));
             match checked {
                 Ok(action) if !is_approved => {
-                    let grant = Grant::of(action, rules);
+                    let grant = Grant::of(action, rules, request);
                     is_approved = grant.is_approved(request);
                     if is_approved || granted.is_none() {
                         granted = Some(Ok(grant));
@@ -413,7 +419,7 @@ fn unkept(
             (None, Some(value)) => ("default", value),
             (None, None) => return None,
         };
-        let is_missing = action.get(&it.name).is_none();
+        let is_missing = action.get(&it.name).is_none() && request.class.has(&it.name);
         let message = || {
             format!(
                 "attribute {} is required: class {class} is of another controller, for which policies set nothing; \

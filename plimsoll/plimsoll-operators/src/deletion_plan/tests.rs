@@ -40,6 +40,7 @@ fn check(text: &str, names: &str, cascade: bool, expected: &str) {
         kind: "Foo.foo.example.com".to_owned(),
         namespace: "default".to_owned(),
         count: 2,
+        ..RemainingObjects::default()
     };
     let workloads = BTreeMap::from([("foo".to_owned(), vec![workload])]);
     let request =

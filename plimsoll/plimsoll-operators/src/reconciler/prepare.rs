@@ -60,16 +60,20 @@ impl TrackedOperator {
             certificates: self.object.spec.certificates,
             ready_when: self.object.spec.ready_when.clone(),
             namespace: self.object.spec.namespace.clone(),
-            inspected: self.inspection().cloned(),
+            inspected: self.inspection(),
             risks: risks.to_vec(),
             generation: self.object.generation,
         }
     }
 
-    /// Returns what was inspected for the requested version; `None` for nothing.
-    fn inspection(&self) -> Option<&Inspection> {
+    /// Returns what was inspected for the requested version, with what is installed; `None` for nothing.
+    fn inspection(&self) -> Option<Inspection> {
         let OperatorObject { inspected, spec, .. } = &self.object;
-        inspected.as_ref().filter(|it| it.is_for(&spec.version))
+        let inspected = inspected.as_ref().filter(|it| it.is_for(&spec.version))?.clone();
+        Some(match self.installed_revision() {
+            Some((_, installed)) => inspected.with_installed(&installed.bundle),
+            None => inspected,
+        })
     }
 
     /// Returns a revision with such inputs that was made before, and its number: by a previous process, or for

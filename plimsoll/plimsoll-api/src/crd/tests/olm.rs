@@ -69,6 +69,7 @@ fn operator_status() -> OperatorStatus {
                 kind: "Kettle.example.com".into(),
                 namespace: "tea".into(),
                 count: 2,
+                names: vec!["copper".into()],
             }],
             stuck: vec!["kettle.example.com/a -n tea: finalizer example.com/boil".into()],
         }),

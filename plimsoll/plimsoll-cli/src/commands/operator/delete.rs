@@ -182,7 +182,7 @@ impl<'a> Deletion<'a> {
             {
                 read_rollouts(self.client, name, operator).await?;
                 let deleted = without_release(&operator.status, &self.of_release);
-                self.workloads.insert(name.clone(), workloads(self.client, &deleted).await?);
+                self.workloads.insert(name.clone(), workloads(self.client, &deleted, None).await?);
             }
         }
         let plan = self.plan_so_far(names, cascade);

@@ -77,6 +77,7 @@ fn deletion() -> ChangePlan {
             kind: "Bar.example.com".to_owned(),
             namespace: "tea".to_owned(),
             count: 2,
+            ..RemainingObjects::default()
         }],
         ..PlannedDeletion::default()
     });

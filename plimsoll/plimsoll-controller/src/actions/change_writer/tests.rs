@@ -206,10 +206,12 @@ fn an_action_leaves_what_led_to_it_with_the_generation_of_its_write() {
 
 #[test]
 fn an_operator_that_requests_what_was_inspected_says_so() {
-    let inspected = |annotations: &Value, digest: Option<&str>| {
+    let inspected = |annotations: &Value, digest: Option<&str>, before: &str| {
         let digest = digest.map(|it| ("main/foo.v1.3.0".to_owned(), it.to_owned()));
         let change = PlannedChange {
+            operation: ChangeOperation::Update,
             requested: "1.3.0".into(),
+            requested_before: before.into(),
             inspected: digest.into_iter().collect(),
             ..PlannedChange::default()
         };
@@ -220,7 +222,10 @@ fn an_operator_that_requests_what_was_inspected_says_so() {
     };
     let earlier = json!({ "olm.io/inspected-content": "earlier", "other": "stays" });
     let expected = r#"{"bundles":{"main/foo.v1.3.0":"sha256:a"},"version":"1.3.0"}"#;
-    assert_eq!(inspected(&earlier, Some("sha256:a")), [expected, expected]);
-    assert_eq!(inspected(&Value::Null, Some("sha256:a")), [expected, expected]);
-    assert_eq!(inspected(&earlier, None), [Value::Null, Value::Null]);
+    assert_eq!(inspected(&earlier, Some("sha256:a"), "1.2.0"), [expected, expected]);
+    assert_eq!(inspected(&earlier, Some("sha256:a"), "1.3.0"), [expected, expected]);
+    assert_eq!(inspected(&Value::Null, Some("sha256:a"), "1.2.0"), [expected, expected]);
+    assert_eq!(inspected(&earlier, None, "1.2.0"), [Value::Null, Value::Null]);
+    // The same is requested as before.
+    assert_eq!(inspected(&earlier, None, "1.3.0"), [json!("earlier"), Value::Null]);
 }

@@ -144,7 +144,8 @@ impl ControlLoop {
             };
             // Observations that are older than the inventory may still be queued.
             self.drain();
-            let plan = match self.plan(&attributes, inventory, looks_for_permissions).await {
+            let plan = self.plan(action, &attributes, inventory, looks_for_permissions).await;
+            let plan = match plan {
                 Ok(plan) => plan,
                 Err(error) => {
                     tracing::debug!(error, "cannot plan an Action; trying again");
@@ -221,12 +222,14 @@ impl ControlLoop {
     }
 
     /// Plans an Action with its effective attributes, with the permissions that its bundles bring if those are looked for.
+    /// Of the workloads that would go, it names those in the namespace of the Action, whose users may read its status.
     ///
     /// # Errors
     ///
     /// When the API server does not answer.
     async fn plan(
         &self,
+        action: &ActionObject,
         attributes: &EffectiveAction,
         mut content: CatalogInventory,
         looks_for_permissions: bool,
@@ -244,7 +247,7 @@ impl ControlLoop {
             let included = include_rollouts(&self.client, &name, uid, status).await;
             included.map_err(|error| chain(&error))?;
             let status = without_release(&operator.status, &content.inventory.of_release);
-            let found = workloads(&self.client, &status).await;
+            let found = workloads(&self.client, &status, Some(&action.namespace)).await;
             counted.insert(name, found.map_err(|error| chain(&error))?);
         }
         let attributes = attributes.clone();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{PolicyRequest, PolicyVerdict, judge};
 use crate::actions::attributes::NamedClass;
-use crate::actions::plan::ActionPlan;
+use crate::actions::plan::{ActionPlan, Exactness};
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
 use plimsoll_plan::windows::MaintenanceWindows;
 
@@ -188,8 +188,12 @@ fn a_catalog_that_an_action_names_is_one_of_the_policy() {
 #[test]
 fn nothing_is_deleted_that_has_workloads() {
     let delete = json!({"actionClass": "operator-delete", "package": "foo"});
-    let workload =
-        RemainingObjects { kind: "Foo.example.com".into(), namespace: "t1".into(), count: 2 };
+    let workload = RemainingObjects {
+        kind: "Foo.example.com".into(),
+        namespace: "t1".into(),
+        count: 3,
+        names: vec!["a".into(), "b".into()],
+    };
     let change = PlannedChange {
         operator: "foo".into(),
         operation: ChangeOperation::Delete,
@@ -199,7 +203,8 @@ fn nothing_is_deleted_that_has_workloads() {
     let plan = ActionPlan { changes: vec![change], ..ActionPlan::default() };
     let failure = judged(POLICIES, delete.clone(), Some(&plan), false).granted.unwrap_err();
     assert_eq!(failure.reason, Reason::WorkloadsRunning);
-    assert!(failure.message.contains("2 Foo.example.com in t1 of foo"), "{}", failure.message);
+    let expected = "3 Foo.example.com in t1 of foo (a, b and 1 more) would go";
+    assert!(failure.message.contains(expected), "{}", failure.message);
     // A user who may delete it directly is not blocked.
     assert!(judged(POLICIES, delete, Some(&plan), true).granted.is_ok());
 }
@@ -311,7 +316,7 @@ fn channels_are_those_of_the_whole_plan_and_are_kept() {
         let granted = judged(&policy, action, Some(&plan), false).granted;
         assert_eq!(granted.as_ref().map(|_| ()).map_err(|it| it.message.as_str()), expected);
         let Ok(grant) = granted else { return };
-        plan.request_exactly(grant.exact);
+        plan.grant(grant.exact);
         for change in plan.changes {
             assert_eq!(change.manifest.unwrap()["spec"]["channel"], change.channel.as_str());
         }
@@ -485,15 +490,53 @@ fn a_refusal_names_each_policy_that_could_have_granted_it() {
 }
 
 #[test]
-fn what_may_bring_no_permissions_follows_no_range() {
-    let check = |rules: &Value, expected: bool| {
-        let text = policy("a", &json!({ "enforce": rules }));
-        let action = json!({ "actionClass": "operator-install", "package": "foo" });
+fn what_may_bring_no_permissions_is_requested_as_it_was_inspected() {
+    let no_new = json!({ "preconditions": { "noNewClusterPermissions": true } });
+    let check = |rules: &Value, request: &Value, expected: Exactness| {
+        let text = policy("a", &json!({ "enforce": rules, "warn": no_new, "audit": no_new }));
+        let mut action = json!({ "actionClass": "operator-install", "package": "foo" });
+        action.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
         let grant = judged(&text, action, None, false).granted.unwrap();
-        assert_eq!(grant.exact.versions, expected, "{rules}");
+        assert_eq!(grant.exact, expected, "{rules} {request}");
     };
-    check(&json!({ "preconditions": { "noNewClusterPermissions": true } }), true);
-    check(&json!({ "preconditions": { "noWorkloadRemoval": true } }), false);
+    let (none, content) = (Exactness::default(), true);
+    let all = Exactness { versions: true, catalogs: true, content, channels: false };
+    check(&no_new, &json!({}), all);
+    check(&json!({ "preconditions": { "noWorkloadRemoval": true } }), &json!({}), none);
+    // Only the requester asks for it.
+    check(&json!({}), &no_new, Exactness { content, ..none });
+}
+
+#[test]
+fn what_only_reports_does_not_bind_what_is_requested() {
+    let inspected = |operator: &str, requested_before: &str, repository: &str| PlannedChange {
+        operator: operator.into(),
+        operation: ChangeOperation::Update,
+        version: "1.1.0".into(),
+        requested: "~1.1".into(),
+        requested_before: requested_before.into(),
+        repository: repository.into(),
+        catalog: "curated".into(),
+        inspected: BTreeMap::from([("curated/foo.v1.1.0".into(), "sha256:a".into())]),
+        ..PlannedChange::default()
+    };
+    let changes = vec![inspected("foo", "~1.0", ""), inspected("bar", "~1.1", "")];
+    let changes = [changes, vec![inspected("baz", "~1.1", "curated")]].concat();
+    let plan = ActionPlan { changes, ..ActionPlan::default() };
+    let granted = |exact: Exactness| {
+        let mut plan = plan.clone();
+        plan.grant(exact);
+        plan
+    };
+    let reported = granted(Exactness::default());
+    assert!(reported.changes.iter().all(|it| it.inspected.is_empty() && it.requested == "~1.1"));
+    let bound = Exactness { versions: true, catalogs: true, content: true, channels: false };
+    let demanded = granted(bound);
+    assert!(demanded.changes.iter().all(|it| !it.inspected.is_empty()));
+    let requested: Vec<&str> = demanded.changes.iter().map(|it| it.requested.as_str()).collect();
+    assert_eq!(requested, ["1.1.0", "~1.1", "1.1.0"], "a change of the catalog pins it as well");
+    // What is bound to more than a policy demands is as exact.
+    assert!(demanded.is_exact(Exactness::default()) && demanded.is_exact(bound));
 }
 
 #[test]
@@ -546,6 +589,7 @@ fn what_policies_set_is_for_the_classes_that_have_the_parameter() {
 fn of_another_controller(rules: &Value, parameters: &Value) -> Option<String> {
     let property = json!({ "type": "string" });
     let spec = ActionClassSpec {
+        attributes: vec!["package".to_owned()],
         controller: "example.com/backups".to_owned(),
         schema: Some(
             json!({ "type": "object", "properties": { "target": property, "mode": property } }),
@@ -591,6 +635,11 @@ fn a_class_of_another_controller_is_granted_by_what_is_requested_alone() {
     let mode = |value: &str| attribute(json!({ "name": "parameters.mode", "fixed": value }));
     check(mode("full"), json!({}), None);
     check(mode("quick"), json!({}), Some("attribute parameters.mode is full, and has to be quick"));
+    // Those that the class does not have are for other classes of the policy.
+    check(attribute(json!({ "name": "parameters.size", "fixed": "5" })), json!({}), None);
+    check(attribute(json!({ "name": "repository", "fixed": "curated" })), json!({}), None);
+    let package = attribute(json!({ "name": "package", "fixed": "foo" }));
+    check(package, json!({}), Some("attribute package is required"));
     let default = attribute(json!({ "name": "parameters.target", "default": "tea" }));
     check(default, json!({}), Some("(attributes[parameters.target].default)"));
 }
