@@ -108,6 +108,8 @@ pub(super) struct ControlLoop {
     unsaved: BTreeSet<NamespacedName>,
     /// How often in a row the API server has refused the status of an Action.
     refusals: BTreeMap<NamespacedName, u32>,
+    /// How often in succession the status of a class or a policy could not be written.
+    refused_conditions: u32,
     /// The Actions that this controller executes, by their uid, and `status.attempts` of each since
     /// then. A higher number there says that another controller has continued it.
     executed: BTreeMap<String, u32>,
@@ -201,6 +203,7 @@ impl ControlLoop {
             listed: BTreeSet::new(),
             unsaved: BTreeSet::new(),
             refusals: BTreeMap::new(),
+            refused_conditions: 0,
             executed: BTreeMap::new(),
             undeleted: FailedDeletions::default(),
             queue: WorkQueue::new(now),

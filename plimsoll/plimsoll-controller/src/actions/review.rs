@@ -87,16 +87,20 @@ pub(super) async fn review(
     // What observed policies grant needs no further request to the API server: they are asked again when the
     // Action is executed. A denial has to be of the policies that there are now.
     let observed = Access::observed(&client, policies, action).await.ok();
-    let granted = observed.map(|it| judge(&it)).filter(|it| it.granted.is_ok());
+    let granted = observed.as_ref().map(judge).filter(|it| it.granted.is_ok());
     let verdict = match granted {
         Some(granted) => granted,
-        None => match Access::ask(&client, &writer, &listed, action).await {
-            Ok(access) => judge(&access),
-            Err(error) => {
-                let message = format!("what the requester may do is not known: {}", chain(&error));
-                return unavailable(message);
+        None => {
+            let access =
+                Access::ask_unplanned(&client, &writer, &listed, action, class, observed).await;
+            match access {
+                Ok(access) => judge(&access),
+                Err(error) => {
+                    let error = chain(&error);
+                    return unavailable(format!("what the requester may do is not known: {error}"));
+                }
             }
-        },
+        }
     };
     if !is_dry_run {
         count_denial(&verdict, &view);

@@ -95,24 +95,17 @@ impl PolicyFiles {
     /// When one cannot be read, or what is wrong in them.
     fn read(&self) -> Result<Policies, anyhow::Error> {
         let (files, classes) = read(&self.files)?;
-        if files.policies.is_empty() {
-            bail!("no ActionPolicy is in these files");
-        }
-        for NamedPolicy { name, spec } in &files.policies {
-            for problem in unknown_classes(spec, &classes) {
-                anstream::eprintln!("warning: ActionPolicy {name}: {problem}");
-            }
-        }
         let windows = files.windows.iter().cloned().collect();
         Ok(Policies { files, classes, windows, namespace: self.namespace.clone() })
     }
 }
 
-/// Reads files, and returns what is in them, with the classes of the files and those that are built in.
+/// Reads files with policies, and returns what is in them, with the classes of the files and those that are built in.
+/// Warns of policies about classes that are not among them.
 ///
 /// # Errors
 ///
-/// When one cannot be read, or what is wrong in them.
+/// When one cannot be read, or there is no policy, or what is wrong in them.
 fn read(paths: &[PathBuf]) -> Result<(ActionFiles, Vec<NamedClass>), anyhow::Error> {
     let mut files = Vec::new();
     for path in paths {
@@ -124,7 +117,15 @@ fn read(paths: &[PathBuf]) -> Result<(ActionFiles, Vec<NamedClass>), anyhow::Err
     };
     let is_missing = |class: &NamedClass| files.classes.iter().all(|it| it.name != class.name);
     let built_in = built_in_classes().into_iter().filter(is_missing);
-    let classes = files.classes.iter().cloned().chain(built_in).collect();
+    let classes: Vec<NamedClass> = files.classes.iter().cloned().chain(built_in).collect();
+    if files.policies.is_empty() {
+        bail!("no ActionPolicy is in these files");
+    }
+    for NamedPolicy { name, spec } in &files.policies {
+        for problem in unknown_classes(spec, &classes) {
+            anstream::eprintln!("warning: ActionPolicy {name}: {problem}");
+        }
+    }
     Ok((files, classes))
 }
 

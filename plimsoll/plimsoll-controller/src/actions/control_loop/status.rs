@@ -300,12 +300,21 @@ impl ControlLoop {
     /// Writes the statuses of the classes and policies that are not what they should be.
     pub(super) async fn write_accepted(&mut self) {
         let now = self.clock.now();
-        self.write_conditions(ACTION_CLASS, self.class_states.changed(now)).await;
-        self.write_conditions(ACTION_POLICY, self.policy_states.changed(now)).await;
+        let (classes, policies) = (self.class_states.changed(now), self.policy_states.changed(now));
+        let of_classes = self.write_conditions(ACTION_CLASS, classes).await;
+        let of_policies = self.write_conditions(ACTION_POLICY, policies).await;
+        if of_classes && of_policies {
+            self.refused_conditions = 0;
+        } else {
+            self.refused_conditions = self.refused_conditions.saturating_add(1);
+            self.queue.retry(WorkItem::Classes, refusal_delay(self.refused_conditions));
+        }
     }
 
-    async fn write_conditions(&mut self, kind: ApiKind, changed: Vec<ChangedConditions>) {
+    /// Writes conditions. Returns whether all are written, or the objects have changed meanwhile.
+    async fn write_conditions(&mut self, kind: ApiKind, changed: Vec<ChangedConditions>) -> bool {
         let resource = api_resource(kind);
+        let mut is_complete = true;
         for ChangedConditions { name, revision, conditions } in changed {
             let status = json!({ "conditions": conditions });
             match self.writer.write_status_in("", &resource, &name, &status, &revision).await {
@@ -319,10 +328,11 @@ impl ControlLoop {
                 Err(error) => {
                     let error = chain(&error);
                     tracing::debug!(error, name, "a status could not be written; trying again");
-                    self.queue.retry(WorkItem::Classes, RETRY_INTERVAL);
+                    is_complete = false;
                 }
             }
         }
+        is_complete
     }
 }
 

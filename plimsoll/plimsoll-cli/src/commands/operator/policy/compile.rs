@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
 use plimsoll_operators::actions::policy::compilation::{CompiledPolicies, compiled};
 
@@ -29,9 +28,6 @@ pub(in super::super) fn compile(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (files, classes) = read(&arguments.files)?;
-    if files.policies.is_empty() {
-        bail!("no ActionPolicy is in these files");
-    }
     let CompiledPolicies { objects, left } = compiled(&files.policies, &classes);
     writeln!(
         out,
