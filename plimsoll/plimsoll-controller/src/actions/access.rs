@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
@@ -22,14 +21,11 @@ use plimsoll_operators::actions::report::ActionObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::listing_watch::WatchedObject as _;
 use crate::resources::api_resource;
 use crate::write::Writer;
-
-/// How long a list of the policies is waited for: shorter than an API server waits for a webhook.
-const LIST_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The permissions and policies that a decision about an Action is based on.
 #[derive(Debug, Clone, Default)]
@@ -50,14 +46,16 @@ pub(super) struct ListedPolicies(Mutex<Option<PolicyList>>);
 struct PolicyList {
     /// When it was last requested, or found to be unchanged.
     asked_at: Instant,
+    /// The resourceVersion of the list, which is that of the cluster: nothing has changed while it is the same.
+    revision: Option<String>,
     /// The names and resourceVersions of all policies.
     revisions: Vec<(String, String)>,
     policies: Arc<Vec<NamedPolicy>>,
 }
 
 impl ListedPolicies {
-    /// Returns the policies from a list that was requested after this call. Their specs are only read if a
-    /// resourceVersion has changed.
+    /// Returns the policies from a list that was requested after this call. All are only listed if something in the
+    /// cluster has changed, and their specs if one of them has.
     ///
     /// # Errors
     ///
@@ -69,8 +67,7 @@ impl ListedPolicies {
             return Ok(Arc::clone(&list.policies));
         }
         let asked_at = Instant::now();
-        let read = timeout(LIST_TIMEOUT, PolicyList::read(client, asked_at, listed.take())).await;
-        let list = read.map_err(|elapsed| kube::Error::Service(elapsed.into()))??;
+        let list = PolicyList::read(client, asked_at, listed.take()).await?;
         let policies = Arc::clone(&list.policies);
         *listed = Some(list);
         Ok(policies)
@@ -78,7 +75,7 @@ impl ListedPolicies {
 }
 
 impl PolicyList {
-    /// Reads the policies, or no more than their resourceVersions if these are those of `before`.
+    /// Reads the policies, or no more than what shows that they are those of `before`.
     async fn read(
         client: &Client,
         asked_at: Instant,
@@ -87,16 +84,22 @@ impl PolicyList {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(ACTION_POLICY));
         let all = ListParams::default();
         if let Some(before) = before {
+            let first = api.list_metadata(&all.clone().limit(1)).await?;
+            if before.revision.is_some() && first.metadata.resource_version == before.revision {
+                return Ok(Self { asked_at, ..before });
+            }
             let listed = api.list_metadata(&all).await?;
             if before.revisions == revisions(listed.items.iter().map(|it| &it.metadata)) {
-                return Ok(Self { asked_at, ..before });
+                let revision = listed.metadata.resource_version;
+                return Ok(Self { asked_at, revision, ..before });
             }
         }
         let listed = api.list(&all).await?;
+        let revision = listed.metadata.resource_version.clone();
         let revisions = revisions(listed.items.iter().map(|it| &it.metadata));
         let read = listed.items.into_iter().filter_map(|it| named(&it.into_value()));
         let policies = Arc::new(read.map(|(name, spec)| NamedPolicy { name, spec }).collect());
-        Ok(Self { asked_at, revisions, policies })
+        Ok(Self { asked_at, revision, revisions, policies })
     }
 }
 
@@ -245,7 +248,7 @@ mod tests {
     //! How often policies are listed for many requests.
 
     use std::convert::Infallible;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
 
     use futures::future::join_all;
     use http::{Request, Response};
@@ -254,59 +257,62 @@ mod tests {
 
     use super::*;
 
-    /// A policy at a revision, as lists have it.
-    fn listed(revision: u32, class: &str) -> Value {
-        json!({
+    /// A list of policies: its revision, and that of the policy `dev`, which is about a class.
+    fn policies(listed_at: u32, revision: u32, class: &str) -> Value {
+        let policy = json!({
             "apiVersion": ACTION_POLICY.api_version(), "kind": ACTION_POLICY.kind,
             "metadata": { "name": "dev", "resourceVersion": revision.to_string() },
             "spec": { "subjects": [], "classes": [class], "enforce": {} },
-        })
+        });
+        json!({ "metadata": { "resourceVersion": listed_at.to_string() }, "items": [policy] })
+    }
+
+    /// Returns what a request is for: `first`, `names`, or `all`.
+    fn part(request: &Request<Body>) -> &'static str {
+        let accepted = request.headers().get("accept").and_then(|it| it.to_str().ok());
+        let is_limited = request.uri().query().is_some_and(|it| it.contains("limit=1"));
+        match accepted.is_some_and(|it| it.contains("PartialObjectMetadataList")) {
+            true if is_limited => "first",
+            true => "names",
+            false => "all",
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_who_ask_at_the_same_time_share_a_list_that_was_requested_after_they_asked() {
-        let (lists, reads) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let stored = Arc::new(Mutex::new(listed(1, "a")));
-        let counted = (Arc::clone(&lists), Arc::clone(&reads), Arc::clone(&stored));
+        let (asked, stored) =
+            (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(policies(1, 1, "a"))));
+        let answered = (Arc::clone(&asked), Arc::clone(&stored));
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (lists, reads, stored) = counted.clone();
-            let accepted = request.headers().get("accept").cloned();
+            let ((asked, stored), part) = (answered.clone(), part(&request));
             async move {
-                lists.fetch_add(1, Ordering::SeqCst);
+                asked.lock().await.push(part);
                 // The time is that of the runtime, which has none to wait for.
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                let mut item = stored.lock().await.clone();
-                let asks_for_metadata = accepted.is_some_and(|it| {
-                    it.to_str().is_ok_and(|it| it.contains("PartialObjectMetadataList"))
-                });
-                match asks_for_metadata {
-                    true => drop(item.as_object_mut().map(|it| it.remove("spec"))),
-                    false => drop(reads.fetch_add(1, Ordering::SeqCst)),
+                let mut list = stored.lock().await.clone();
+                if part != "all" {
+                    list["items"][0].as_object_mut().map(|it| it.remove("spec"));
                 }
-                let list = json!({ "metadata": { "resourceVersion": "9" }, "items": [item] });
                 Ok::<_, Infallible>(Response::new(Body::from(list.to_string().into_bytes())))
             }
         });
         let client = Client::new(service, "default");
-        let policies = ListedPolicies::default();
-        let found = join_all((0..100).map(|_| policies.list(&client))).await;
+        let listed = ListedPolicies::default();
+        let found = join_all((0..100).map(|_| listed.list(&client))).await;
         assert!(found.iter().all(Result::is_ok), "{found:?}");
-        // The first one had begun when the others asked.
-        assert_eq!(lists.load(Ordering::SeqCst), 2);
-        assert_eq!(reads.load(Ordering::SeqCst), 1, "nothing had changed");
-        *stored.lock().await = listed(2, "b");
-        let found = policies.list(&client).await.expect("an answer");
-        assert_eq!(found[0].spec.classes, ["b"]);
-        assert_eq!(lists.load(Ordering::SeqCst), 4);
-        assert_eq!(reads.load(Ordering::SeqCst), 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_list_that_is_not_answered_is_an_error() {
-        let service = tower::service_fn(|_: Request<Body>| {
-            std::future::pending::<Result<Response<Body>, Infallible>>()
-        });
-        let client = Client::new(service, "default");
-        assert!(ListedPolicies::default().list(&client).await.is_err());
+        // The first one had begun when the others asked, and nothing has changed since.
+        assert_eq!(std::mem::take(&mut *asked.lock().await), ["all", "first"]);
+        let check = async |list: Value, expected: (&str, &[&str])| {
+            *stored.lock().await = list;
+            let found = listed.list(&client).await.expect("an answer");
+            assert_eq!(found[0].spec.classes, [expected.0]);
+            assert_eq!(std::mem::take(&mut *asked.lock().await), expected.1);
+        };
+        check(policies(1, 1, "a"), ("a", &["first"])).await;
+        // Another object has changed.
+        check(policies(2, 1, "a"), ("a", &["first", "names"])).await;
+        check(policies(2, 1, "a"), ("a", &["first"])).await;
+        check(policies(3, 3, "b"), ("b", &["first", "names", "all"])).await;
+        check(policies(3, 3, "b"), ("b", &["first"])).await;
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use plimsoll_api::ACTION;
@@ -15,12 +16,16 @@ use plimsoll_operators::actions::triggers::filter_problem;
 use plimsoll_plan::windows::MaintenanceWindows;
 use plimsoll_plan::windows::schedule::Schedule;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::access::{Access, ListedPolicies};
 use super::admission::{AdmissionRequest, Decision, Denial};
 use crate::clock::SharedClock;
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
+
+/// How long the API server may take for what a decision needs: less than it waits for the webhook.
+const ACCESS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The rules that admission decisions are based on.
 #[derive(Debug, Clone, Default)]
@@ -86,20 +91,23 @@ pub(super) async fn review(
     };
     // What observed policies grant needs no further request to the API server: they are asked again when the
     // Action is executed. A denial has to be of the policies that there are now.
-    let observed = Access::observed(&client, policies, action).await.ok();
-    let granted = observed.as_ref().map(judge).filter(|it| it.granted.is_ok());
-    let verdict = match granted {
-        Some(granted) => granted,
-        None => {
-            let access =
-                Access::ask_unplanned(&client, &writer, &listed, action, class, observed).await;
-            match access {
-                Ok(access) => judge(&access),
-                Err(error) => {
-                    let error = chain(&error);
-                    return unavailable(format!("what the requester may do is not known: {error}"));
-                }
-            }
+    let judged = async {
+        let observed = Access::observed(&client, policies, action).await.ok();
+        if let Some(granted) = observed.as_ref().map(judge).filter(|it| it.granted.is_ok()) {
+            return Ok(granted);
+        }
+        let access =
+            Access::ask_unplanned(&client, &writer, &listed, action, class, observed).await?;
+        Ok::<_, kube::Error>(judge(&access))
+    };
+    let verdict = match timeout(ACCESS_TIMEOUT, judged).await {
+        Ok(Ok(verdict)) => verdict,
+        failed => {
+            let error = match failed {
+                Ok(Err(error)) => chain(&error),
+                _ => format!("no answer in {} s", ACCESS_TIMEOUT.as_secs()),
+            };
+            return unavailable(format!("what the requester may do is not known: {error}"));
         }
     };
     if !is_dry_run {
@@ -187,6 +195,10 @@ fn of_no_class(request: &AdmissionRequest) -> Decision {
 mod tests {
     //! Tests of what is wrong with a request, whoever sends it.
 
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
     use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, PolicyDecision};
     use plimsoll_api::{CRON_ACTION, Reason};
     use plimsoll_operators::actions::ActionFailure;
@@ -196,6 +208,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::clock::SystemClock;
 
     /// Checks what is wrong with a request for Actions of a class with the attribute `package`.
     #[track_caller]
@@ -252,6 +265,30 @@ mod tests {
         count_denial(&verdict(Err(ActionFailure::new(Reason::PolicyDenied, "no"))), &view);
         let counted = ["dev", "enforce", "denied", "packages"].map(str::to_owned);
         assert_eq!(view.borrow().policy_decisions, BTreeMap::from([(counted, 1)]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_refused_for_now_while_the_api_server_does_not_answer() {
+        let service = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, Infallible>>()
+        });
+        let client = Client::new(service, "default");
+        let class = NamedClass::new("a", ActionClassSpec::default());
+        let rules = AdmissionRules { classes: Arc::new(vec![class]), ..AdmissionRules::default() };
+        let action = ActionSpec { action_class: "a".to_owned(), ..ActionSpec::default() };
+        let request = AdmissionRequest { action, is_guarded: true, ..AdmissionRequest::default() };
+        let decision = review(
+            client.clone(),
+            Writer::new(client),
+            Arc::new(SystemClock),
+            watch::channel(rules).1,
+            watch::Sender::new(OperatorsView::default()),
+            Arc::new(ListedPolicies::default()),
+            request,
+        );
+        let decision = decision.await;
+        assert_eq!((decision.allowed, decision.denial), (false, Denial::Unavailable));
+        assert!(decision.message.ends_with("no answer in 5 s"), "{}", decision.message);
     }
 
     #[test]
