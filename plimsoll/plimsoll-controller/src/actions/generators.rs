@@ -13,6 +13,7 @@ use plimsoll_api::olm::action::{
 };
 use plimsoll_api::{
     ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR, RETRY_ACTION,
+    Reason,
 };
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::retry::{Attempt, RetryObject};
@@ -407,13 +408,15 @@ fn read<S: DeserializeOwned, T: DeserializeOwned + Default>(
 }
 
 fn attempt(action: &ActionObject) -> Attempt {
+    let condition = action.condition();
     Attempt {
         name: action.name.clone(),
         state: action.status.state,
         created: action.created,
         ended: action.status.completion_time,
         is_cancelled: action.spec.cancelled,
-        message: action.condition().map(|it| it.message.clone()).unwrap_or_default(),
+        is_rejected: condition.is_some_and(|it| it.reason == Reason::PlanRejected.as_str()),
+        message: condition.map(|it| it.message.clone()).unwrap_or_default(),
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! As with Jobs, any failure is tried again, an attempt that is deleted has failed, and nothing follows the
 //! end. An attempt that a user cancels has not failed: the RetryAction ends with it. If it succeeds before it
-//! stops, the RetryAction has succeeded.
+//! stops, the RetryAction has succeeded. It ends with an attempt whose plan is rejected as well: another one would
+//! ask for the same approval.
 
 use std::time::Duration;
 
@@ -60,6 +61,8 @@ pub struct Attempt {
     pub ended: Option<Timestamp>,
     /// Whether its cancellation is requested.
     pub is_cancelled: bool,
+    /// Whether it failed since an approver rejected its plan.
+    pub is_rejected: bool,
     /// The message of its condition of success; empty if it has none.
     pub message: String,
 }
@@ -94,6 +97,8 @@ enum Current<'a> {
     Succeeded(&'a Attempt),
     /// It was cancelled on request.
     Cancelled(&'a Attempt),
+    /// Its plan was rejected.
+    Rejected(&'a Attempt),
     /// It failed, with a time and a message.
     Failed(Timestamp, String),
 }
@@ -139,6 +144,13 @@ impl RetryObject<'_> {
                 let (reason, why) = self.stop(self.status.failed, ended).unwrap_or_else(cancelled);
                 let message = with(&why, "; the last attempt: ", &attempt.message);
                 self.end(&mut decision, reason, message, now);
+            }
+            Current::Rejected(attempt) => {
+                self.seen(&mut decision, Some(attempt));
+                decision.status.failed = self.status.failed.saturating_add(1);
+                let message = format!("attempt {} was rejected", attempt.name);
+                let message = with(&message, ": ", &attempt.message);
+                self.end(&mut decision, Reason::PlanRejected, message, now);
             }
             Current::Failed(ended, message) => {
                 let attempt = attempts.iter().find(|it| it.name == self.attempt_name());
@@ -194,6 +206,7 @@ impl RetryObject<'_> {
             }
             ActionState::Succeeded => Current::Succeeded(attempt),
             ActionState::Cancelled if attempt.is_cancelled => Current::Cancelled(attempt),
+            ActionState::Failed if attempt.is_rejected => Current::Rejected(attempt),
             // An Action that is deleted while it runs ends as cancelled, too.
             ActionState::Cancelled | ActionState::Failed => {
                 Current::Failed(attempt.ended.unwrap_or(now), attempt.message.clone())

@@ -37,6 +37,8 @@ struct EndedAttempt {
     state: ActionState,
     /// Whether its cancellation was requested.
     is_cancelled: bool,
+    /// Whether its plan was rejected.
+    is_rejected: bool,
     /// The uid of the object that generated it.
     owner: Box<str>,
     /// Why it ended so.
@@ -55,13 +57,15 @@ pub(super) struct Replaced {
 impl EndedAttempt {
     fn of(action: &ActionObject) -> Self {
         let ActionObject { uid, created, owner, spec, status, .. } = action;
-        let message = action.condition().map_or("", |it| &it.message);
+        let condition = action.condition();
+        let message = condition.map_or("", |it| &it.message);
         Self {
             uid: uid.as_str().into(),
             created: (*created).into(),
             ended: status.completion_time.map(Second::from),
             state: status.state,
             is_cancelled: spec.cancelled,
+            is_rejected: condition.is_some_and(|it| it.reason == Reason::PlanRejected.as_str()),
             owner: owner.as_str().into(),
             message: beginning(message, MESSAGE_LENGTH_MAX).into(),
         }
@@ -140,8 +144,9 @@ impl EndedActions {
     /// Returns an Action that an object generated as that object needs it; `None` if it is not
     /// known.
     pub(super) fn attempt(&self, id: &NamespacedName) -> Option<ActionObject> {
-        let EndedAttempt { uid, created, ended, state, is_cancelled, owner, message } =
+        let EndedAttempt { uid, created, ended, state, is_cancelled, is_rejected, owner, message } =
             &**self.attempts.get(&id.into())?;
+        let reason = if *is_rejected { Reason::PlanRejected.as_str() } else { "" };
         let (created, ended) = (Timestamp::from(*created), ended.map(Timestamp::from));
         let status = match state {
             ActionState::Succeeded => ConditionStatus::True,
@@ -152,7 +157,7 @@ impl EndedActions {
             status,
             observed_generation: None,
             last_transition_time: ended.unwrap_or(created),
-            reason: String::new(),
+            reason: reason.to_owned(),
             message: message.to_string(),
         };
         Some(ActionObject {

@@ -27,7 +27,8 @@ fn named(text: &str, is_written: bool) -> String {
     })
 }
 
-/// Reads an attempt such as `#0 Failed 30: no network`, with `!` if its cancellation is requested.
+/// Reads an attempt such as `#0 Failed 30: no network`, with `!` if its cancellation is requested, `?` if its plan
+/// was rejected.
 fn attempt(text: &str) -> Attempt {
     let (head, message) = text.split_once(": ").unwrap_or((text, ""));
     let mut words = head.split(' ');
@@ -36,10 +37,11 @@ fn attempt(text: &str) -> Attempt {
     let ended = words.next().map(|it| after(it.parse().unwrap()));
     Attempt {
         name,
-        state: serde_json::from_value(json!(state.trim_end_matches('!'))).unwrap(),
+        state: serde_json::from_value(json!(state.trim_end_matches(['!', '?']))).unwrap(),
         created: after(0),
         ended,
         is_cancelled: state.ends_with('!'),
+        is_rejected: state.ends_with('?'),
         message: message.to_owned(),
     }
 }
@@ -236,6 +238,18 @@ fn nothing_is_requested_without_a_requester() {
     let expected = format!("0/0 False InvalidAction: {missing}");
     check(json!({ "requester": null }), json!({}), &[], &expected);
     check(json!({ "requester": null, "cancelled": true }), json!({}), &[], &expected);
+}
+
+#[test]
+fn it_ends_when_the_plan_of_an_attempt_is_rejected() {
+    let made = json!({ "latestAttempt": "#1", "failed": 1 });
+    let expected = "0/2 False PlanRejected: attempt #1 was rejected: by bob: too early";
+    check(
+        json!({}),
+        made,
+        &["#0 Failed 30: no network", "#1 Failed? 58: by bob: too early"],
+        expected,
+    );
 }
 
 #[test]
