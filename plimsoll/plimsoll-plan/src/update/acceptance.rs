@@ -326,7 +326,7 @@ impl Attempt {
         let findings = preconditions::check(facts, &target);
         let accepted = match preconditions::judge(&findings, self.requested.force) {
             PreconditionVerdict::Rejected(text) => {
-                let step = match preconditions::is_only_closed(&findings) {
+                let step = match preconditions::waits_for_window(facts, &findings) {
                     true => LoadStep::Window,
                     false => LoadStep::Preconditions,
                 };

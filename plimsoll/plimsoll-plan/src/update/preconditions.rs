@@ -200,11 +200,11 @@ pub fn judge(findings: &[FailedPrecondition], force: bool) -> PreconditionVerdic
     }
 }
 
-/// Returns whether nothing but a closed MaintenanceWindow is in the way: the update begins by itself.
-pub fn is_only_closed(findings: &[FailedPrecondition]) -> bool {
-    let mut blocking = findings.iter().filter(|it| it.blocking).peekable();
-    blocking.peek().is_some()
-        && blocking.all(|it| it.reason == Reason::MaintenanceWindowClosed.as_str())
+/// Returns whether nothing but a MaintenanceWindow is in the way, and that opens by itself.
+pub fn waits_for_window(facts: &Facts<'_>, findings: &[FailedPrecondition]) -> bool {
+    let opens = facts.window.and_then(|it| it.windows.opens_at(it.name, it.now));
+    let mut blocking = findings.iter().filter(|it| it.blocking);
+    opens.is_some() && blocking.all(|it| it.precondition == MAINTENANCE_WINDOW)
 }
 
 fn rollback(facts: &Facts<'_>, target: &Version) -> Option<FailedPrecondition> {

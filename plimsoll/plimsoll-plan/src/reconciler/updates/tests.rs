@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{ClusterVersionStatus, Update, UpdateHistory, UpdateState};
 use plimsoll_api::olm::window::{MaintenanceWindowSpec, WindowExclusion, WindowTimes};
 use plimsoll_api::olm::{BundleReference, OperatorStatus, PlatformRequirements};
@@ -183,6 +183,11 @@ impl Script {
             }
             "unknown" => {
                 let windows = Arc::new(MaintenanceWindows::unknown("WHY"));
+                self.requests.windows_changed(windows, self.uptime());
+                return None;
+            }
+            "never" => {
+                let windows = Arc::new(nights(Timestamp::MAX.duration_since(at(0))));
                 self.requests.windows_changed(windows, self.uptime());
                 return None;
             }
@@ -426,6 +431,15 @@ fn an_update_begins_when_its_maintenance_window_opens() {
     check(
         "window nights; closed 0; request 4.3.3; consider; retrieved; loaded 4.3.3",
         "retrieve 4.3.3; load 4.3.3; apply 4.3.3",
+    );
+    // One that never opens, or does not exist, does not begin by itself.
+    check(
+        "window nights; never; request 4.3.3; consider; retrieved; loaded 4.3.3; condition; opens",
+        "retrieve 4.3.3; load 4.3.3; -; False PreconditionChecks; -",
+    );
+    check(
+        "window days; closed 0; request 4.3.3; consider; retrieved; loaded 4.3.3; condition",
+        "retrieve 4.3.3; load 4.3.3; -; False PreconditionChecks",
     );
     // What else is in the way stays in the way.
     check(
