@@ -7,10 +7,13 @@ use crate::deletion_plan::PlannedDeletion;
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::observed::ObservedOperator;
 
-/// Returns the digest of changes, regardless of their progress and of what they rely on.
+/// Returns the digest of changes, regardless of their progress, of what they rely on, and of the names of workloads.
 pub fn digest(changes: &[PlannedChange]) -> String {
     let mut planned = without_progress(changes);
-    planned.iter_mut().for_each(|it| it.relies_on.clear());
+    for change in &mut planned {
+        change.relies_on.clear();
+        change.workloads.iter_mut().for_each(|it| it.names.clear());
+    }
     let text = serde_json::to_vec(&planned).expect("its keys are strings");
     sha256([text.as_slice()])
 }

@@ -113,8 +113,11 @@ impl NamedClass {
     /// Returns whether it has a parameter.
     pub fn has_parameter(&self, name: &str) -> bool {
         let schema = self.spec.schema.as_ref();
-        schema.is_some_and(|it| it["x-kubernetes-preserve-unknown-fields"] == true)
-            || self.parameters().any(|it| it == name)
+        let has_any = |it: &Value| {
+            it["x-kubernetes-preserve-unknown-fields"] == true
+                || it.get("additionalProperties").is_some_and(|it| *it != false)
+        };
+        schema.is_some_and(has_any) || self.parameters().any(|it| it == name)
     }
 
     /// Returns whether it has an attribute.

@@ -160,8 +160,14 @@ impl Grant {
     }
 
     /// Returns whether the plan needs no approval any more. Those that are given are of a plan with these
-    /// attributes.
+    /// attributes. A plan that was reported has to be as this policy grants it.
     fn is_approved(&self, request: &PolicyRequest<'_>) -> bool {
+        if request.digest.is_some()
+            && let Some(plan) = request.plan
+            && !(self.is_planned(request.planned) && plan.is_exact(self.exact))
+        {
+            return false;
+        }
         let Some(rule) = &self.approval else { return true };
         if request.spec.approvals.is_empty() || !self.is_planned(request.planned) {
             return false;

@@ -301,20 +301,24 @@ impl ControlLoop {
     pub(super) async fn write_accepted(&mut self) {
         let now = self.clock.now();
         let (classes, policies) = (self.class_states.changed(now), self.policy_states.changed(now));
-        let of_classes = self.write_conditions(ACTION_CLASS, classes).await;
-        let of_policies = self.write_conditions(ACTION_POLICY, policies).await;
-        if of_classes && of_policies {
-            self.refused_conditions = 0;
-        } else {
-            self.refused_conditions = self.refused_conditions.saturating_add(1);
+        let mut refused = false;
+        for (kind, changed) in [(ACTION_CLASS, classes), (ACTION_POLICY, policies)] {
+            refused |= self.write_conditions(kind, changed).await;
+        }
+        self.refused_conditions = match refused {
+            true => self.refused_conditions.saturating_add(1),
+            false => 0,
+        };
+        if refused {
             self.queue.retry(WorkItem::Classes, refusal_delay(self.refused_conditions));
         }
     }
 
-    /// Writes conditions. Returns whether all are written, or the objects have changed meanwhile.
+    /// Writes conditions. Those that cannot be written now are written again soon. Returns whether the API server refuses
+    /// one for good.
     async fn write_conditions(&mut self, kind: ApiKind, changed: Vec<ChangedConditions>) -> bool {
         let resource = api_resource(kind);
-        let mut is_complete = true;
+        let mut is_refused = false;
         for ChangedConditions { name, revision, conditions } in changed {
             let status = json!({ "conditions": conditions });
             match self.writer.write_status_in("", &resource, &name, &status, &revision).await {
@@ -326,13 +330,17 @@ impl ControlLoop {
                 // The watch delivers the change.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => {
+                    let is_lasting = parts::is_lasting(&error);
                     let error = chain(&error);
                     tracing::debug!(error, name, "a status could not be written; trying again");
-                    is_complete = false;
+                    is_refused |= is_lasting;
+                    if !is_lasting {
+                        self.queue.retry(WorkItem::Classes, RETRY_INTERVAL);
+                    }
                 }
             }
         }
-        is_complete
+        is_refused
     }
 }
 

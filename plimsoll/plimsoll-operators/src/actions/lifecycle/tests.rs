@@ -401,6 +401,12 @@ fn what_is_left_of_a_plan_needs_the_approval_that_policies_require_by_now() {
     check(&both, None, Ok(()));
     check(&fixed, None, Err(Reason::PlanChanged));
     check(&ranged, None, Err(Reason::PlanChanged));
+    // Nor does one count that asks for another plan if there is one that grants this one, whatever their order.
+    let strict =
+        policy("curated", "{catalogs: [curated], preconditions: {noNewClusterPermissions: true}}");
+    check(&strict, None, Err(Reason::PolicyDenied));
+    check(&format!("{ranged}---\n{strict}---\n{plain}"), None, Ok(()));
+    check(&format!("{fixed}---\n{asking}"), Some("planned"), Ok(()));
 }
 
 #[test]

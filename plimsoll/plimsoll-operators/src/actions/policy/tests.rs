@@ -205,6 +205,12 @@ fn nothing_is_deleted_that_has_workloads() {
     assert_eq!(failure.reason, Reason::WorkloadsRunning);
     let expected = "3 Foo.example.com in t1 of foo (a, b and 1 more) would go";
     assert!(failure.message.contains(expected), "{}", failure.message);
+    // An approval is of their number.
+    let mut other = plan.clone();
+    other.changes[0].workloads[0].names.pop();
+    assert_eq!(plan.digest(), other.digest());
+    other.changes[0].workloads[0].count = 2;
+    assert_ne!(plan.digest(), other.digest());
     // A user who may delete it directly is not blocked.
     assert!(judged(POLICIES, delete, Some(&plan), true).granted.is_ok());
 }
@@ -583,6 +589,26 @@ fn what_policies_set_is_for_the_classes_that_have_the_parameter() {
     };
     assert_eq!(of("operator-install"), "tea");
     assert_eq!(of("operator-delete"), "");
+}
+
+#[test]
+fn a_class_with_any_parameter_has_those_that_a_policy_sets() {
+    let of = |schema: Value| {
+        let controller = "example.com/backups".to_owned();
+        let schema = Some(schema);
+        let spec = ActionClassSpec { controller, schema, ..ActionClassSpec::default() };
+        let rule = json!({ "name": "parameters.target", "fixed": "tea" });
+        let text =
+            policy("a", &json!({ "classes": ["backup"], "enforce": { "attributes": [rule] } }));
+        let action = json!({ "actionClass": "backup" });
+        judged_of(&NamedClass::new("backup", spec), &text, action, None, false).granted.is_ok()
+    };
+    assert!(of(json!({ "type": "object" })));
+    assert!(of(json!({ "type": "object", "additionalProperties": false })));
+    for open in [json!(true), json!({ "type": "string" })] {
+        assert!(!of(json!({ "type": "object", "additionalProperties": open })));
+    }
+    assert!(!of(json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })));
 }
 
 /// Returns why a policy of a class of another controller, which has a default for one parameter, does not grant an Action.

@@ -70,7 +70,8 @@ impl ObjectContent {
     /// Returns it with the installed version and the versions of the available updates, in ascending order: the last ones
     /// of many. `installed` is empty if none is.
     pub fn with_updates(mut self, installed: &str, versions: &BTreeSet<Version>) -> Self {
-        let versions: Vec<String> = versions.iter().map(Version::to_string).collect();
+        let last = versions.iter().skip(versions.len().saturating_sub(UPDATES_MAX));
+        let versions: Vec<String> = last.map(Version::to_string).collect();
         let versions = versions.iter().map(String::as_str).collect();
         self.events.insert(EventType::UpdateAvailable, Updates { installed, versions }.content());
         self
@@ -90,7 +91,8 @@ impl ObjectContent {
         // None are known while they cannot be retrieved either.
         let updates = status.available_updates.filter(|it| !it.is_empty());
         if let Some(updates) = updates {
-            let versions = updates.iter().map(|it| it.version.as_str()).collect();
+            let versions = updates.iter().map(|it| it.version.as_str());
+            let versions = versions.take(UPDATES_MAX).collect();
             let updates = Updates { installed: "", versions };
             events.insert(EventType::UpdateAvailable, updates.content());
         }
@@ -148,15 +150,17 @@ pub(super) fn is_change(event: EventType, old: &str, new: &str) -> bool {
 }
 
 /// Returns the content to remember: the updates that were available before are known if they become available again,
-/// as after a time in which a catalog cannot be read.
+/// as after a time in which a catalog cannot be read. Those that are available are always among them.
 pub(super) fn remembered<'a>(event: EventType, old: &'a str, new: &'a str) -> Cow<'a, str> {
     if event != EventType::UpdateAvailable || old.is_empty() {
         return Cow::Borrowed(new);
     }
     let (known, mut updates) = (Updates::read(old), Updates::read(new));
-    let is_later = |it: &&str| updates.is_later(it);
-    let known: Vec<&str> = known.versions.into_iter().filter(is_later).collect();
-    updates.versions.extend(known);
+    let is_past = |it: &&str| updates.lacks(it);
+    let mut past: Vec<&str> = known.versions.into_iter().filter(is_past).collect();
+    let room = UPDATES_MAX.saturating_sub(updates.versions.len());
+    past.drain(..past.len().saturating_sub(room));
+    updates.versions.extend(past);
     Cow::Owned(updates.content())
 }
 
@@ -177,8 +181,7 @@ impl<'a> Updates<'a> {
     fn content(mut self) -> String {
         self.versions.sort_by_cached_key(|it| (Version::parse(it).ok(), *it));
         self.versions.dedup();
-        let last = self.versions.len().saturating_sub(UPDATES_MAX);
-        let versions = self.versions[last..].join(" ");
+        let versions = self.versions.join(" ");
         match (self.installed, versions.as_str()) {
             ("", _) => versions,
             (installed, "") => format!("{installed}:"),
@@ -210,6 +213,8 @@ fn since(status: ConditionStatus, expected: ConditionStatus, time: Timestamp) ->
 #[cfg(test)]
 mod tests {
     //! Objects, and which of their states are changes.
+
+    use std::ops::Range;
 
     use serde_json::json;
 
@@ -266,6 +271,16 @@ mod tests {
             ("1.0.0", &["1.9.0", "1.10.0", "1.11.0"], true),
         ]);
         check(&[("", &[], false), ("1.0.0", &["1.1.0"], true), ("1.0.0", &["1.1.0"], false)]);
+        // More than are remembered: what is available is remembered first.
+        let versions = |of: Range<u64>| of.map(|it| Version::new(2, it, 0)).collect();
+        let many = ObjectContent::default().with_updates("1.0.0", &versions(0..UPDATES_MAX as u64));
+        let (many, few) =
+            (&many.events[&EventType::UpdateAvailable], of("1.0.0", &["1.1.0", "1.2.0"]));
+        let known = remembered(EventType::UpdateAvailable, many, &few);
+        assert!(is_change(EventType::UpdateAvailable, many, &few));
+        assert!(!is_change(EventType::UpdateAvailable, &known, &few), "{known}");
+        assert_eq!(remembered(EventType::UpdateAvailable, &known, &few), known);
+        assert_eq!(known.split(' ').count(), UPDATES_MAX + 1);
         let many: Vec<String> = (0..200).map(|it| format!("1.{it}.0")).collect();
         let listed = of("1.0.0", &many.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(listed.split(' ').count(), UPDATES_MAX + 1);
