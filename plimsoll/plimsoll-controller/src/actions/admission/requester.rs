@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use plimsoll_api::ACTION;
+use plimsoll_api::{ACTION, CRON_ACTION, EVENT_ACTION};
 use serde_json::{Value, json};
 
 use super::{rule, user};
@@ -24,7 +24,12 @@ const CONDITION: &str = "request.operation == 'CREATE' ? !has(object.spec.reques
 /// Returns the webhook of the configuration. While it cannot be reached, an admission policy
 /// rejects requests without a requester.
 pub(super) fn webhook(config: &ClientConfig) -> Value {
-    let rules = json!([rule(&["CREATE"], &[ACTION]), rule(&["CREATE", "UPDATE"], &GENERATORS)]);
+    // Whoever cancels a RetryAction does not take it over.
+    let rules = json!([
+        rule(&["CREATE"], &[ACTION]),
+        rule(&["CREATE"], &GENERATORS),
+        rule(&["UPDATE"], &[CRON_ACTION, EVENT_ACTION]),
+    ]);
     let mut webhook = webhook::webhook(WEBHOOK, "Ignore", &config.at(PATH), &rules);
     webhook["matchConditions"] = json!([{ "name": "may-lack-requester", "expression": CONDITION }]);
     webhook

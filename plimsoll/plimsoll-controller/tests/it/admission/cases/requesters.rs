@@ -365,12 +365,12 @@ pub(crate) const REQUESTERS: &[Case] = &[
         "spec.template cannot be changed",
     ),
     (
-        "a RetryAction is cancelled",
-        "alice",
+        "a RetryAction of another user is cancelled, and stays with that user",
+        "bob",
         "PATCH retryactions/r",
         r#"{"spec": {"cancelled": true}}"#,
         200,
-        r#""cancelled":true"#,
+        BY_ALICE,
     ),
     (
         "the cancellation of a RetryAction is taken back",
