@@ -31,7 +31,7 @@ pub enum ApprovalState {
 
 impl ApprovalRule {
     /// Returns what a policy demands; `None` if it demands no approval.
-    pub(super) fn of(rules: &PolicyRules) -> Option<Self> {
+    pub fn of(rules: &PolicyRules) -> Option<Self> {
         let count = rules.approval_count.unwrap_or(1).max(1);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let approvers = rules.approvers.clone();
@@ -88,7 +88,7 @@ impl ApprovalRule {
     }
 
     /// Returns whether what a user says of a plan counts.
-    fn counts(&self, approval: &ActionApproval, requester: Option<&ActionRequester>) -> bool {
+    pub fn counts(&self, approval: &ActionApproval, requester: Option<&ActionRequester>) -> bool {
         let ActionApproval { approver, groups, .. } = approval;
         let user = ActionRequester { username: approver.clone(), groups: groups.clone() };
         requester.is_some_and(|it| it.username != *approver)

@@ -27,8 +27,11 @@ pub fn window_problems(window: &WindowTimes, path: &str) -> Vec<String> {
     let lasts = duration::parse(&window.duration).ok();
     if let Some(why) = duration::problem(&window.duration) {
         found.push(format!("{} {why}", field("duration")));
-    } else if lasts.is_none_or(|it| it.is_zero()) {
+    } else if window.duration.is_empty() {
         found.push(format!("{} is missing: write for example 4h", field("duration")));
+    } else if lasts.is_none_or(|it| it.is_zero()) {
+        let (at, duration) = (field("duration"), &window.duration);
+        found.push(format!("{at} is {duration:?}: write for example 4h"));
     }
     found
 }

@@ -174,7 +174,9 @@ fn what_is_no_window_is_named() {
         "spec.windows[0].timeZone: `Mars` is no time zone",
     );
     let missing = "spec.windows[0].duration is missing: write for example 4h";
-    check(&[("0 22 * * *", "", "0s")], None, missing);
+    check(&[("0 22 * * *", "", "")], None, missing);
+    let none = "spec.windows[0].duration is \"0s\": write for example 4h";
+    check(&[("0 22 * * *", "", "0s")], None, none);
     check(
         &[("0 22 * * *", "", "4 hours"), ("", "", "4h")],
         None,

@@ -67,11 +67,15 @@ impl ControlLoop {
                     Some(object) => self.operators.insert(name.clone(), *object),
                     None => self.operators.remove(&name),
                 };
-                if before != self.operators.get(&name).map(ObjectContent::of_operator) {
+                let is_other = before != self.operators.get(&name).map(ObjectContent::of_operator);
+                if is_other {
                     self.generators_due(|it| it.looks_for(EventSourceKind::Operator));
                 }
                 let is_affected = |it: &ActionObject| {
-                    it.status.state == ActionState::Running
+                    let state = it.status.state;
+                    // A plan that waits to be approved is shown as it would be made now.
+                    (state == ActionState::Running
+                        || state == ActionState::WaitingForApproval && is_other)
                         && it.status.plan.iter().any(|change| change.operator == name)
                 };
                 self.actions_due(is_affected);

@@ -7,11 +7,16 @@ use anyhow::{Context as _, bail};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, ReplaceOperation, TestOperation};
 use kube::api::Patch;
-use kube::{Client, Error};
-use plimsoll_api::ACTION;
+use kube::core::DynamicObject;
+use kube::{Api, Client, Error};
 use plimsoll_api::olm::action::{ActionApproval, ActionRequester, ActionState, ApprovalDecision};
+use plimsoll_api::olm::policy::ActionPolicySpec;
+use plimsoll_api::{ACTION, ACTION_POLICY};
+use plimsoll_controller::api_resource;
+use plimsoll_operators::actions::approvals::ApprovalRule;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_resolve::printable::on_one_line;
+use serde::Deserialize as _;
 use serde_json::json;
 
 use super::request::myself;
@@ -82,12 +87,44 @@ pub(super) async fn decide(
             decision,
             reason: arguments.reason.clone(),
         };
+        if let Some(demand) = uncounted(client, &action, &approval).await {
+            bail!(
+                "Action `{name}` waits for {demand}: what {} decides does not count",
+                approval.approver
+            );
+        }
         let what = if decision == ApprovalDecision::Approved { "approve" } else { "reject" };
         let sent = send(client, &action, &approval, dry_run.is_set()).await;
         sent.with_context(|| format!("failed to {what} Action `{name}`"))?;
     }
     writeln!(out, "action.olm.io/{name} {done}{}", dry_run.suffix())?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Returns what the policies demand that grant an Action if a decision counts for none of them; `None` if it counts, or
+/// these policies cannot be read.
+async fn uncounted(
+    client: &Client,
+    action: &ActionObject,
+    approval: &ActionApproval,
+) -> Option<String> {
+    let requester = action.spec.requester.as_ref()?;
+    if requester.username == approval.approver {
+        // The API server refuses that.
+        return None;
+    }
+    let policies: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(ACTION_POLICY));
+    let mut demands = Vec::new();
+    for decision in action.status.policies.iter().filter(|it| it.allowed && it.mode == "Enforce") {
+        let policy = policies.get_opt(&decision.policy).await.ok()??;
+        let spec = ActionPolicySpec::deserialize(&policy.data["spec"]).ok()?;
+        let rule = ApprovalRule::of(&spec.enforce?)?;
+        if rule.counts(approval, Some(requester)) {
+            return None;
+        }
+        demands.push(rule.demand());
+    }
+    (!demands.is_empty()).then(|| demands.join(", or "))
 }
 
 /// Returns the refusal to decide on an Action whose plan is not the one that was shown.

@@ -186,21 +186,22 @@ fn action_lines(action: &ActionObject) -> Vec<LogLine> {
     let ActionObject { spec, status, .. } = action;
     let requested = requested(spec.requester.as_ref(), &spec.action_class);
     let mut lines = vec![LogLine::new(action.created, LogRank::Request, requested)];
-    // Approvals have no times of their own: they are named where the plan begins, or else at the end.
+    // Approvals have no times of their own: they are named where the plan begins. Those of another one do not count.
     let approved: Vec<String> = spec
         .approvals
         .iter()
         .filter(|it| it.decision == ApprovalDecision::Approved)
         .map(|it| approval_text(it, &status.plan_digest))
         .collect();
-    let approved = (!approved.is_empty()).then(|| approved.join(" and "));
-    let mut approval = approved.map(|it| format!(" (plan approved {it})"));
     if let Some(time) = status.start_time {
         let plan = match status.plan_summary.as_str() {
             "" => String::new(),
             summary => format!(": {summary}"),
         };
-        let approval = approval.take().unwrap_or_default();
+        let approval = match approved.as_slice() {
+            [] => String::new(),
+            approved => format!(" (plan approved {})", approved.join(" and ")),
+        };
         lines.push(LogLine::new(time, LogRank::Start, format!("started{plan}{approval}")));
         // Changes have no times of their own.
         let time = status.completion_time.unwrap_or(time);
@@ -213,8 +214,7 @@ fn action_lines(action: &ActionObject) -> Vec<LogLine> {
     let succeeded = status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED);
     if let Some(time) = status.completion_time {
         let ended = ended(status.state, succeeded.map(|it| it.message.as_str()));
-        let approval = approval.unwrap_or_default();
-        lines.push(LogLine::new(time, LogRank::End, format!("{ended}{approval}")));
+        lines.push(LogLine::new(time, LogRank::End, ended));
     }
     lines
 }

@@ -16,6 +16,7 @@ use plimsoll_api::{ACTION, RETRY_ACTION, whole_seconds};
 use plimsoll_operators::actions::attributes::given;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::change_plan::ChangePlan;
+use plimsoll_operators::deletion_plan::workload_text;
 use plimsoll_operators::version_text;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
 
@@ -320,8 +321,7 @@ pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<
         let line = format!("{:?} {}{versions}{dependency}", it.operation, it.subject());
         writeln!(out, "  {}: {}", on_one_line(&line), progress_text(it))?;
         for workload in &it.workloads {
-            let kind = on_one_line(&workload.kind);
-            writeln!(out, "    {} {kind} go with it", workload.count)?;
+            writeln!(out, "    {} go with it", on_one_line(&workload_text(workload)))?;
         }
     }
     Ok(())
