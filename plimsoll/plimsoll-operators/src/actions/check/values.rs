@@ -10,13 +10,14 @@ use serde_json::Value;
 
 use super::Problems;
 use crate::RequestedPackage;
-use crate::actions::attributes::{NamedClass, SetAttributes};
+use crate::actions::attributes::{ATTRIBUTES, FLAGS, NamedClass, SetAttributes};
 use crate::actions::planning::{DELETE, INSTALL, RELEASE_UPDATE, RESOLUTION, UPDATE};
 use crate::query::values::{exclusion, provider};
 
 /// Adds what is wrong with the attributes of an Action of a class.
 pub(super) fn check(class: &NamedClass, attributes: &SetAttributes, found: &mut Problems) {
     let values = Values { attributes };
+    found.extend(values.types());
     match class.name.as_str() {
         INSTALL | RESOLUTION => {
             values.names(false, found);
@@ -41,6 +42,19 @@ struct Values<'a> {
 impl Values<'_> {
     fn get(&self, name: &str) -> Option<&Value> {
         self.attributes.get(name).map(|(value, _)| value)
+    }
+
+    /// Returns what is of a wrong type: requests have none of these, policies and classes may.
+    fn types(&self) -> Vec<String> {
+        let set = self.attributes.iter().filter(|(name, _)| ATTRIBUTES.contains(&name.as_str()));
+        let problem = |(name, (value, set_by)): (&String, &(Value, String))| {
+            let (is_right, wanted) = match FLAGS.contains(&name.as_str()) {
+                true => (value.is_boolean(), "it is true or false"),
+                false => (value.is_string(), "it is a text"),
+            };
+            (!is_right).then(|| format!("spec.{name} is {value}, as {set_by} sets it: {wanted}"))
+        };
+        set.filter_map(problem).collect()
     }
 
     fn text(&self, name: &str) -> &str {

@@ -1,10 +1,15 @@
 //! What is wrong with a policy, whatever is requested.
 
-use plimsoll_api::olm::policy::{ActionPolicySpec, PolicyRules, PolicySubject, SubjectKind};
+use plimsoll_api::olm::policy::{
+    ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
+};
 use plimsoll_resolve::range::masterminds::Range;
 
-use crate::actions::attributes::NamedClass;
+use super::NAMESPACE_REFERENCE;
+use crate::actions::attributes::{ATTRIBUTES, FLAGS, NamedClass, text};
 use crate::actions::check::{preconditions, unknown_class};
+use crate::actions::{enumerated, fits};
+use crate::deletion_plan::counted;
 
 /// Returns what is wrong with a policy, each with the field: it cannot do what it says.
 pub fn problems(policy: &ActionPolicySpec) -> Vec<String> {
@@ -29,6 +34,10 @@ fn of_rules(at: &str, rules: &PolicyRules) -> Vec<String> {
     let mut found = Vec::new();
     for (index, rule) in rules.attributes.iter().enumerate() {
         let at = format!("{at}.attributes[{index}]");
+        if rules.attributes[..index].iter().any(|it| it.name == rule.name) {
+            found.push(format!("{at}: {} has a rule already: write one for each name", rule.name));
+        }
+        found.extend(of_values(&at, rule));
         if rule.required && rule.forbidden {
             found.push(format!("{at}: it is required and forbidden: leave out one of them"));
         }
@@ -40,6 +49,60 @@ fn of_rules(at: &str, rules: &PolicyRules) -> Vec<String> {
     }
     found.extend(preconditions(&format!("{at}.preconditions"), &rules.preconditions));
     found.extend(subjects(&format!("{at}.approvers"), &rules.approvers));
+    let is_one_user = |it: &PolicySubject| it.kind != SubjectKind::Group;
+    let users = rules.approvers.len();
+    if let Some(count) = rules.approval_count
+        && (1..usize::try_from(count).unwrap_or(usize::MAX)).contains(&users)
+        && rules.approvers.iter().all(is_one_user)
+    {
+        let users = counted(users, "user", "users");
+        found.push(format!("{at}.approvalCount is {count}, and {at}.approvers has {users}"));
+    }
+    found
+}
+
+/// Returns what is wrong with the values of an attribute.
+fn of_values(at: &str, rule: &AttributeRule) -> Vec<String> {
+    let AttributeRule { name, values, default, fixed, .. } = rule;
+    let is_flag = FLAGS.contains(&name.as_str());
+    let is_text = ATTRIBUTES.contains(&name.as_str()) && !is_flag;
+    // What is beside it is known when an Action is requested.
+    let is_reference = |it: &str| it.contains(NAMESPACE_REFERENCE);
+    let is_unknown = |it: &str| it.replace(NAMESPACE_REFERENCE, "").contains("$(");
+    let unknown = |at: String, it: &str| {
+        format!(
+            "{at} is {it:?}: only {NAMESPACE_REFERENCE} is replaced, by the namespace of the Action"
+        )
+    };
+    let mut found = Vec::new();
+    let set = [("default", default), ("fixed", fixed)];
+    for (field, value) in set.into_iter().filter_map(|(field, it)| Some((field, it.as_ref()?))) {
+        let (at, shown) = (format!("{at}.{field}"), text(value));
+        let is_listed = || values.iter().any(|it| fits(it, &shown));
+        if is_flag && !value.is_boolean() {
+            found.push(format!("{at} is {value}: write true or false, without quotes"));
+        } else if is_text && !value.is_string() {
+            found.push(format!("{at} is {value}: write a text, in quotes"));
+        } else if is_unknown(&shown) {
+            found.push(unknown(at, &shown));
+        } else if !values.is_empty()
+            && !is_listed()
+            && !values.iter().chain([&shown]).any(|it| is_reference(it))
+        {
+            found.push(format!(
+                "{at} is {value}, which is none of its values {}",
+                enumerated(values)
+            ));
+        }
+    }
+    for (index, value) in values.iter().enumerate() {
+        let at = format!("{at}.values[{index}]");
+        if is_unknown(value) {
+            found.push(unknown(at, value));
+        } else if is_flag && !["true", "false"].iter().any(|it| fits(value, it)) {
+            found.push(format!("{at} is {value:?}: {name} is true or false"));
+        }
+    }
     found
 }
 
@@ -88,6 +151,16 @@ mod tests {
                 "spec.subjects[1]: dev has a namespace",
             ],
         );
+        let users =
+            json!([{ "kind": "User", "name": "carol" }, { "kind": "User", "name": "dora" }]);
+        let approved = |count: u32, approvers: &Value| json!({ "enforce": { "requiresApproval": true, "approvalCount": count, "approvers": approvers } });
+        check(&approved(2, &users), &[]);
+        check(&approved(3, &json!([])), &[]);
+        check(&approved(3, &json!([users[0], { "kind": "Group", "name": "sre" }])), &[]);
+        check(
+            &approved(3, &users),
+            &["spec.enforce.approvalCount is 3, and spec.enforce.approvers has 2 users"],
+        );
         let approvers = json!([{ "kind": "ServiceAccount", "name": "ci" }]);
         check(&json!({ "enforce": { "approvers": approvers } }), &["spec.enforce.approvers[0]: "]);
         let rule = |rule: Value| json!({ "warn": { "attributes": [rule] } });
@@ -105,6 +178,52 @@ mod tests {
             &json!({ "audit": { "preconditions": preconditions } }),
             &["spec.audit.preconditions.expressions[1].expression: "],
         );
+    }
+
+    #[test]
+    fn values_are_those_that_the_attribute_may_have() {
+        let check = |rules: Value, expected: &[&str]| {
+            check(&json!({ "enforce": { "attributes": rules } }), expected);
+        };
+        let at = "spec.enforce.attributes[0]";
+        let one = |mut rule: Value, name: &str, expected: &str| {
+            rule["name"] = name.into();
+            let expected = format!("{at}{expected}");
+            let expected = if expected == at { vec![] } else { vec![expected.as_str()] };
+            check(json!([rule]), &expected);
+        };
+        one(json!({ "fixed": true, "values": ["true"] }), "dryRun", "");
+        one(json!({ "default": false }), "installDependencies", "");
+        one(
+            json!({ "fixed": "true" }),
+            "dryRun",
+            ".fixed is \"true\": write true or false, without",
+        );
+        one(json!({ "default": "no" }), "installDependencies", ".default is \"no\": write true");
+        one(
+            json!({ "values": ["false", "yes"] }),
+            "dryRun",
+            ".values[1] is \"yes\": dryRun is true",
+        );
+        one(json!({ "fixed": 1.1 }), "version", ".fixed is 1.1: write a text, in quotes");
+        one(json!({ "fixed": 5 }), "parameters.size", "");
+        one(json!({ "fixed": "$(namespace)" }), "parameters.namespace", "");
+        one(
+            json!({ "fixed": "$(namepsace)" }),
+            "parameters.namespace",
+            ".fixed is \"$(namepsace)\": only",
+        );
+        one(json!({ "values": ["$(user)-*"] }), "channel", ".values[0] is \"$(user)-*\": only");
+        one(json!({ "fixed": "stable", "values": ["st*"] }), "channel", "");
+        one(
+            json!({ "default": "stable", "values": ["a", "b"] }),
+            "channel",
+            ".default is \"stable\", which is none of its values a and b",
+        );
+        one(json!({ "fixed": "tea", "values": ["$(namespace)"] }), "parameters.namespace", "");
+        let twice =
+            json!([{ "name": "channel", "fixed": "a" }, { "name": "channel", "fixed": "b" }]);
+        check(twice, &["spec.enforce.attributes[1]: channel has a rule already"]);
     }
 
     #[test]

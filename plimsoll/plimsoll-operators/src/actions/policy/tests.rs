@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::Reason;
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::policy::PolicyRules;
 use serde_json::{Value, json};
 
 use super::{PolicyRequest, PolicyVerdict, judge};
 use crate::actions::attributes::NamedClass;
+use crate::actions::check::effective;
 use crate::actions::plan::{ActionPlan, Exactness};
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
 use plimsoll_plan::windows::MaintenanceWindows;
@@ -589,6 +591,24 @@ fn what_policies_set_is_for_the_classes_that_have_the_parameter() {
     };
     assert_eq!(of("operator-install"), "tea");
     assert_eq!(of("operator-delete"), "");
+}
+
+#[test]
+fn what_a_policy_sets_of_another_type_grants_nothing() {
+    let check = |name: &str, value: Value, expected: Option<&str>| {
+        for field in ["fixed", "default"] {
+            let rules = json!({ "attributes": [{ "name": name, field: value }] });
+            let rules: PolicyRules = serde_json::from_value(rules).unwrap();
+            let spec = ActionSpec { package: "foo".into(), ..ActionSpec::default() };
+            let found = effective(&spec, &class("operator-install"), Some(("a", &rules)));
+            let found = found.err().map(|it| it.message);
+            assert_eq!(found.as_deref(), expected);
+        }
+    };
+    check("dryRun", json!(true), None);
+    let expected = "spec.dryRun is \"true\", as policy a sets it: it is true or false";
+    check("dryRun", json!("true"), Some(expected));
+    check("channel", json!(5), Some("spec.channel is 5, as policy a sets it: it is a text"));
 }
 
 #[test]
