@@ -85,10 +85,10 @@ impl ActionController {
         match settings.webhook {
             Some(settings) => {
                 let context = (client.clone(), writer.clone(), Arc::clone(&clock), view.clone());
-                let listed = Arc::new(ListedPolicies::default());
+                let listed = ListedPolicies::default();
                 let decide = move |request: AdmissionRequest| {
                     let (client, writer, clock, view) = context.clone();
-                    let (rules, listed) = (current.clone(), Arc::clone(&listed));
+                    let (rules, listed) = (current.clone(), listed.clone());
                     review::review(client, writer, clock, rules, view, listed, request)
                 };
                 let webhooks = ActionWebhooks { settings, guarded: guarded_classes, decide };

@@ -39,38 +39,45 @@ pub(super) struct Access {
 }
 
 /// The policies as they were listed last. Many who ask at the same time share one list.
-#[derive(Debug, Default)]
-pub(super) struct ListedPolicies(Mutex<Option<PolicyList>>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct ListedPolicies(Arc<Mutex<Option<PolicyList>>>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct PolicyList {
     /// When it was last requested, or found to be unchanged.
     asked_at: Instant,
     /// The resourceVersion of the list, which is that of the cluster: nothing has changed while it is the same.
     revision: Option<String>,
     /// The names and resourceVersions of all policies.
-    revisions: Vec<(String, String)>,
+    revisions: Arc<Vec<(String, String)>>,
     policies: Arc<Vec<NamedPolicy>>,
 }
 
 impl ListedPolicies {
     /// Returns the policies from a list that was requested after this call. All are only listed if something in the
-    /// cluster has changed, and their specs if one of them has.
+    /// cluster has changed, and their specs if one of them has. A list goes on though its caller does not wait for it
+    /// any longer: others do.
     ///
     /// # Errors
     ///
     /// When the API server does not answer.
     pub(super) async fn list(&self, client: &Client) -> Result<Arc<Vec<NamedPolicy>>, kube::Error> {
-        let called_at = Instant::now();
-        let mut listed = self.0.lock().await;
-        if let Some(list) = listed.as_ref().filter(|it| it.asked_at > called_at) {
-            return Ok(Arc::clone(&list.policies));
-        }
-        let asked_at = Instant::now();
-        let list = PolicyList::read(client, asked_at, listed.take()).await?;
-        let policies = Arc::clone(&list.policies);
-        *listed = Some(list);
-        Ok(policies)
+        let (listed, client, called_at) = (Arc::clone(&self.0), client.clone(), Instant::now());
+        let shared = tokio::spawn(async move {
+            let mut listed = listed.lock().await;
+            let list = match listed.take() {
+                Some(list) if list.asked_at > called_at => list,
+                before => {
+                    let asked_at = Instant::now();
+                    listed.clone_from(&before);
+                    PolicyList::read(&client, asked_at, before).await?
+                }
+            };
+            let policies = Arc::clone(&list.policies);
+            *listed = Some(list);
+            Ok(policies)
+        });
+        shared.await.map_err(|panicked| kube::Error::Service(panicked.into()))?
     }
 }
 
@@ -89,14 +96,14 @@ impl PolicyList {
                 return Ok(Self { asked_at, ..before });
             }
             let listed = api.list_metadata(&all).await?;
-            if before.revisions == revisions(listed.items.iter().map(|it| &it.metadata)) {
+            if *before.revisions == revisions(listed.items.iter().map(|it| &it.metadata)) {
                 let revision = listed.metadata.resource_version;
                 return Ok(Self { asked_at, revision, ..before });
             }
         }
         let listed = api.list(&all).await?;
         let revision = listed.metadata.resource_version.clone();
-        let revisions = revisions(listed.items.iter().map(|it| &it.metadata));
+        let revisions = Arc::new(revisions(listed.items.iter().map(|it| &it.metadata)));
         let read = listed.items.into_iter().filter_map(|it| named(&it.into_value()));
         let policies = Arc::new(read.map(|(name, spec)| NamedPolicy { name, spec }).collect());
         Ok(Self { asked_at, revision, revisions, policies })
@@ -122,11 +129,12 @@ impl Access {
     pub(super) async fn ask(
         client: &Client,
         writer: &Writer,
-        listed: &ListedPolicies,
         action: &ActionObject,
     ) -> Result<Self, kube::Error> {
-        let checks = 0..DirectPermissions::CHECKS.len();
-        Self::with_checks(client, writer, listed, action, checks, None).await
+        let read = PolicyList::read(client, Instant::now(), None);
+        let by_hand = by_hand(writer, action, 0..DirectPermissions::CHECKS.len());
+        let (by_hand, PolicyList { policies, .. }) = tokio::try_join!(by_hand, read)?;
+        Ok(Self { by_hand, ..Self::observed(client, policies, action).await? })
     }
 
     /// Reads the same for an Action of a class without a plan, on which one permission decides. `observed` is what
@@ -144,24 +152,7 @@ impl Access {
         observed: Option<Self>,
     ) -> Result<Self, kube::Error> {
         let check = DirectPermissions::check_of(&class.name);
-        let checks = check.map_or(0..0, |it| it..it + 1);
-        Self::with_checks(client, writer, listed, action, checks, observed).await
-    }
-
-    async fn with_checks(
-        client: &Client,
-        writer: &Writer,
-        listed: &ListedPolicies,
-        action: &ActionObject,
-        checks: Range<usize>,
-        observed: Option<Self>,
-    ) -> Result<Self, kube::Error> {
-        let by_hand = async {
-            match &action.spec.requester {
-                Some(requester) => by_hand(writer, requester, checks).await,
-                None => Ok(DirectPermissions::default()),
-            }
-        };
+        let by_hand = by_hand(writer, action, check.map_or(0..0, |it| it..it + 1));
         let (by_hand, policies) = tokio::try_join!(by_hand, listed.list(client))?;
         // The labels have been read if a policy asked for them then.
         match observed.filter(|it| has_selector(&it.policies)) {
@@ -193,13 +184,15 @@ fn has_selector(policies: &[NamedPolicy]) -> bool {
     policies.iter().any(|it| it.spec.namespace_selector.is_some())
 }
 
-/// Asks for the permissions of a user; those beside `checks` count as missing.
+/// Asks for the permissions of the requester of an Action; those beside `checks` count as missing.
 async fn by_hand(
     writer: &Writer,
-    requester: &ActionRequester,
+    action: &ActionObject,
     checks: Range<usize>,
 ) -> Result<DirectPermissions, kube::Error> {
-    let ActionRequester { username, groups } = requester;
+    let Some(ActionRequester { username, groups }) = &action.spec.requester else {
+        return Ok(DirectPermissions::default());
+    };
     let mut answers = [false; DirectPermissions::CHECKS.len()];
     let asked = checks.clone().map(|at| {
         let (kind, verb) = DirectPermissions::CHECKS[at];
@@ -314,5 +307,12 @@ mod tests {
         check(policies(2, 1, "a"), ("a", &["first"])).await;
         check(policies(3, 3, "b"), ("b", &["first", "names", "all"])).await;
         check(policies(3, 3, "b"), ("b", &["first"])).await;
+        // Callers that wait for less time than a list takes find the one that went on.
+        for _ in 0..2 {
+            let short = Duration::from_millis(400);
+            assert!(tokio::time::timeout(short, listed.list(&client)).await.is_err());
+        }
+        assert!(listed.list(&client).await.is_ok());
+        assert_eq!(std::mem::take(&mut *asked.lock().await), ["first", "first"]);
     }
 }

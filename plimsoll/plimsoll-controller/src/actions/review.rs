@@ -45,7 +45,7 @@ pub(super) async fn review(
     clock: SharedClock,
     rules: watch::Receiver<AdmissionRules>,
     view: watch::Sender<OperatorsView>,
-    listed: Arc<ListedPolicies>,
+    listed: ListedPolicies,
     request: AdmissionRequest,
 ) -> Decision {
     if let Some(refused) = too_long(&request) {
@@ -283,7 +283,7 @@ mod tests {
             Arc::new(SystemClock),
             watch::channel(rules).1,
             watch::Sender::new(OperatorsView::default()),
-            Arc::new(ListedPolicies::default()),
+            ListedPolicies::default(),
             request,
         );
         let decision = decision.await;

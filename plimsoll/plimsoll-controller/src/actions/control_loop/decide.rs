@@ -17,7 +17,7 @@ use plimsoll_operators::deletion_plan::without_release;
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};
-use crate::actions::access::{Access, ListedPolicies};
+use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
 use crate::actions::parts::is_lasting;
 use crate::actions::windows;
@@ -95,8 +95,7 @@ impl ControlLoop {
     /// Evaluates the policies for an Action, and plans it.
     async fn decide(&mut self, action: &ActionObject, class: &NamedClass) {
         let Access { by_hand, policies, labels } =
-            match Access::ask(&self.client, &self.writer, &ListedPolicies::default(), action).await
-            {
+            match Access::ask(&self.client, &self.writer, action).await {
                 Ok(access) => access,
                 Err(error) => {
                     let error = chain(&error);

@@ -16,7 +16,7 @@ use plimsoll_plan::windows::MaintenanceWindows;
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};
-use crate::actions::access::{Access, ListedPolicies};
+use crate::actions::access::Access;
 use crate::actions::change_writer::WriteOutcome;
 use crate::write::chain;
 
@@ -149,7 +149,7 @@ impl ControlLoop {
         class: &NamedClass,
     ) -> Result<(), ActionFailure> {
         let Ok(Access { by_hand, policies, labels }) =
-            Access::ask(&self.client, &self.writer, &ListedPolicies::default(), action).await
+            Access::ask(&self.client, &self.writer, action).await
         else {
             self.act_again(action);
             return Ok(());
