@@ -324,11 +324,10 @@ mod tests {
     use kube::client::Body;
     use plimsoll_api::olm::action::{ACTION_FINALIZER, PlannedChange};
     use plimsoll_api::{CRON_ACTION, OPERATOR, RETRY_ACTION};
-    use plimsoll_operators::observed::ObservedOperator;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::actions::inventory::{self, AddOnChange};
+    use crate::actions::inventory;
     use crate::clock::Clock;
 
     /// A clock that is ten seconds ahead after each time it is read.
@@ -588,30 +587,6 @@ mod tests {
         controller.observed(Observation::Object(ACTION_CLASS, id("", "resolution"), class));
         let action = WorkItem::of(&controller.actions[&id("a", "one")]);
         assert!(due(&mut controller).contains(&action));
-    }
-
-    #[tokio::test]
-    async fn a_plan_that_waits_to_be_approved_is_made_again_when_its_operators_have_changed() {
-        let mut controller = unanswered();
-        let plan = json!([{ "operator": "foo", "operation": "Update" }]);
-        show(&mut controller, "a", 1, &json!({ "state": "WaitingForApproval", "plan": plan }));
-        due(&mut controller);
-        let operator = |name: &str, version: &str| {
-            let bundle = json!({ "name": "b", "version": version });
-            let object = ObservedOperator::read(&json!({ "status": { "bundle": bundle } }));
-            AddOnChange::Operator(name.to_owned(), Some(Box::new(object)))
-        };
-        for (change, is_due) in [
-            (operator("foo", "1.0.0"), true),
-            (operator("foo", "1.0.0"), false),
-            (operator("bar", "1.0.0"), false),
-            (operator("foo", "1.1.0"), true),
-        ] {
-            let what = format!("{change:?}");
-            controller.add_ons_changed(change);
-            let action = WorkItem::of(&controller.actions[&id("a", "one")]);
-            assert_eq!(due(&mut controller).contains(&action), is_due, "{what}");
-        }
     }
 
     #[tokio::test]

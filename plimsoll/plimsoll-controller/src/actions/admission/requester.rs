@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use plimsoll_api::{ACTION, CRON_ACTION, EVENT_ACTION};
+use plimsoll_api::{ACTION, RETRY_ACTION};
 use serde_json::{Value, json};
 
 use super::{rule, user};
@@ -24,12 +24,7 @@ const CONDITION: &str = "request.operation == 'CREATE' ? !has(object.spec.reques
 /// Returns the webhook of the configuration. While it cannot be reached, an admission policy
 /// rejects requests without a requester.
 pub(super) fn webhook(config: &ClientConfig) -> Value {
-    // Whoever cancels a RetryAction does not take it over.
-    let rules = json!([
-        rule(&["CREATE"], &[ACTION]),
-        rule(&["CREATE"], &GENERATORS),
-        rule(&["UPDATE"], &[CRON_ACTION, EVENT_ACTION]),
-    ]);
+    let rules = json!([rule(&["CREATE"], &[ACTION]), rule(&["CREATE", "UPDATE"], &GENERATORS)]);
     let mut webhook = webhook::webhook(WEBHOOK, "Ignore", &config.at(PATH), &rules);
     webhook["matchConditions"] = json!([{ "name": "may-lack-requester", "expression": CONDITION }]);
     webhook
@@ -47,7 +42,9 @@ pub(super) fn answer(request: &Value) -> Value {
         return response;
     }
     let user = user(request);
-    let is_changed = without_requester(spec) != without_requester(old);
+    // Whoever cancels a RetryAction does not take it over.
+    let is_kept = old.is_object() && request["kind"]["kind"] == RETRY_ACTION.kind;
+    let is_changed = !is_kept && without_requester(spec) != without_requester(old);
     let wanted = if is_changed { json!(user) } else { before.clone() };
     if wanted == *given {
         return response;
@@ -75,9 +72,14 @@ mod tests {
     /// Reviews a request of Bob, and checks which requester is set.
     #[track_caller]
     fn check(old: &Value, new: &Value, expected: Option<&Value>) {
+        check_kind("CronAction", old, new, expected);
+    }
+
+    #[track_caller]
+    fn check_kind(kind: &str, old: &Value, new: &Value, expected: Option<&Value>) {
         let user = json!({ "username": "bob", "groups": ["dev"], "uid": "7" });
         let request = json!({
-            "userInfo": user, "object": { "spec": new }, "oldObject": { "spec": old },
+            "kind": { "kind": kind }, "userInfo": user, "object": { "spec": new }, "oldObject": { "spec": old },
         });
         let response = answer(&request);
         assert_eq!(response["allowed"], true);
@@ -109,5 +111,10 @@ mod tests {
         // An object of the same user, also with the groups of an earlier time.
         check(&of(&bob, "a"), &of(&bob, "b"), None);
         check(&of(&earlier, "a"), &of(&earlier, "b"), Some(&bob));
+        // A RetryAction stays with its user.
+        check_kind("RetryAction", &Value::Null, &spec("a"), Some(&bob));
+        check_kind("RetryAction", &of(&alice, "a"), &of(&alice, "b"), None);
+        check_kind("RetryAction", &of(&alice, "a"), &spec("b"), Some(&alice));
+        check_kind("RetryAction", &of(&earlier, "a"), &of(&earlier, "b"), None);
     }
 }

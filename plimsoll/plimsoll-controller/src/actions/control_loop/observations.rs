@@ -67,15 +67,11 @@ impl ControlLoop {
                     Some(object) => self.operators.insert(name.clone(), *object),
                     None => self.operators.remove(&name),
                 };
-                let is_other = before != self.operators.get(&name).map(ObjectContent::of_operator);
-                if is_other {
+                if before != self.operators.get(&name).map(ObjectContent::of_operator) {
                     self.generators_due(|it| it.looks_for(EventSourceKind::Operator));
                 }
                 let is_affected = |it: &ActionObject| {
-                    let state = it.status.state;
-                    // A plan that waits to be approved is shown as it would be made now.
-                    (state == ActionState::Running
-                        || state == ActionState::WaitingForApproval && is_other)
+                    it.status.state == ActionState::Running
                         && it.status.plan.iter().any(|change| change.operator == name)
                 };
                 self.actions_due(is_affected);
