@@ -116,6 +116,13 @@ impl ClusterState {
         UpdateWindow::of(name, &self.windows, now)
     }
 
+    /// When the MaintenanceWindow opens that updates begin in, if it is closed at a time; `None` if it is open, or opens
+    /// at no time that is known, or updates begin at any time.
+    pub fn window_opens_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let UpdateWindow { name, windows, now } = self.window(now)?;
+        windows.opens_at(name, now)
+    }
+
     /// A condition of the ClusterVersion.
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         self.status.conditions.iter().find(|condition| condition.type_ == type_)

@@ -200,7 +200,7 @@ fn refusals(
     let (version, image) = (version.to_owned(), image.to_owned());
     let next = Release { version, image, ..Release::default() };
     let mut found = cluster.known_findings(&next, now).into_iter();
-    match found.find(|it| it.blocking && !is_closed_window(it)) {
+    match found.find(|it| it.blocking && !waits_for_window(it, cluster, now)) {
         None => Ok(()),
         Some(FailedPrecondition { reason, message, .. }) => {
             let what = "The update would be refused.";
@@ -210,8 +210,9 @@ fn refusals(
 }
 
 /// Returns whether a precondition waits for a MaintenanceWindow that opens by itself: such a request is in order.
-fn is_closed_window(finding: &FailedPrecondition) -> bool {
+fn waits_for_window(finding: &FailedPrecondition, cluster: &ClusterState, now: Timestamp) -> bool {
     finding.reason == Reason::MaintenanceWindowClosed.as_str()
+        && cluster.window_opens_at(now).is_some()
 }
 
 /// Returns why a release that is requested at a time has to wait for its MaintenanceWindow; `None` if it has not.
@@ -224,7 +225,7 @@ fn closed_window(
     let (version, image) = (version.to_owned(), image.to_owned());
     let next = Release { version, image, ..Release::default() };
     let mut found = cluster.known_findings(&next, now).into_iter();
-    found.find(is_closed_window).map(|it| it.message)
+    found.find(|it| waits_for_window(it, cluster, now)).map(|it| it.message)
 }
 
 /// The annotation that pauses an update, and what to say.

@@ -6,7 +6,7 @@ use plimsoll_api::olm::policy::{
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::NAMESPACE_REFERENCE;
-use crate::actions::attributes::{ATTRIBUTES, FLAGS, NamedClass, text};
+use crate::actions::attributes::{ATTRIBUTES, FLAGS, NamedClass, PARAMETER_PREFIX, text};
 use crate::actions::check::{preconditions, unknown_class};
 use crate::actions::{enumerated, fits};
 use crate::deletion_plan::counted;
@@ -50,7 +50,8 @@ fn of_rules(at: &str, rules: &PolicyRules) -> Vec<String> {
     found.extend(preconditions(&format!("{at}.preconditions"), &rules.preconditions));
     found.extend(subjects(&format!("{at}.approvers"), &rules.approvers));
     let is_one_user = |it: &PolicySubject| it.kind != SubjectKind::Group;
-    let users = rules.approvers.len();
+    let approvers = rules.approvers.iter().enumerate();
+    let users = approvers.filter(|(at, it)| !rules.approvers[..*at].contains(it)).count();
     if let Some(count) = rules.approval_count
         && (1..usize::try_from(count).unwrap_or(usize::MAX)).contains(&users)
         && rules.approvers.iter().all(is_one_user)
@@ -63,12 +64,17 @@ fn of_rules(at: &str, rules: &PolicyRules) -> Vec<String> {
 
 /// Returns what is wrong with the values of an attribute.
 fn of_values(at: &str, rule: &AttributeRule) -> Vec<String> {
-    let AttributeRule { name, values, default, fixed, .. } = rule;
+    let AttributeRule { name, values, default, fixed, required, forbidden, .. } = rule;
     let is_flag = FLAGS.contains(&name.as_str());
     let is_text = ATTRIBUTES.contains(&name.as_str()) && !is_flag;
     // What is beside it is known when an Action is requested.
     let is_reference = |it: &str| it.contains(NAMESPACE_REFERENCE);
-    let is_unknown = |it: &str| it.replace(NAMESPACE_REFERENCE, "").contains("$(");
+    // Parameters may have other texts of this form.
+    let is_parameter = name.starts_with(PARAMETER_PREFIX);
+    let is_unknown = |it: &str| {
+        let rest = it.replace(NAMESPACE_REFERENCE, "").to_lowercase();
+        rest.contains(if is_parameter { "$(name" } else { "$(" })
+    };
     let unknown = |at: String, it: &str| {
         format!(
             "{at} is {it:?}: only {NAMESPACE_REFERENCE} is replaced, by the namespace of the Action"
@@ -79,13 +85,18 @@ fn of_values(at: &str, rule: &AttributeRule) -> Vec<String> {
     for (field, value) in set.into_iter().filter_map(|(field, it)| Some((field, it.as_ref()?))) {
         let (at, shown) = (format!("{at}.{field}"), text(value));
         let is_listed = || values.iter().any(|it| fits(it, &shown));
+        let is_used = !forbidden && (field == "fixed" || !required && fixed.is_none());
         if is_flag && !value.is_boolean() {
             found.push(format!("{at} is {value}: write true or false, without quotes"));
         } else if is_text && !value.is_string() {
             found.push(format!("{at} is {value}: write a text, in quotes"));
         } else if is_unknown(&shown) {
             found.push(unknown(at, &shown));
-        } else if !values.is_empty()
+        } else if !value.is_string() && is_reference(&shown) {
+            found
+                .push(format!("{at} is {value}: {NAMESPACE_REFERENCE} is only replaced in a text"));
+        } else if is_used
+            && !values.is_empty()
             && !is_listed()
             && !values.iter().chain([&shown]).any(|it| is_reference(it))
         {
@@ -156,6 +167,10 @@ mod tests {
         let approved = |count: u32, approvers: &Value| json!({ "enforce": { "requiresApproval": true, "approvalCount": count, "approvers": approvers } });
         check(&approved(2, &users), &[]);
         check(&approved(3, &json!([])), &[]);
+        check(
+            &approved(2, &json!([users[0], users[0]])),
+            &["spec.enforce.approvalCount is 2, and spec.enforce.approvers has 1 user"],
+        );
         check(&approved(3, &json!([users[0], { "kind": "Group", "name": "sre" }])), &[]);
         check(
             &approved(3, &users),
@@ -213,6 +228,12 @@ mod tests {
             "parameters.namespace",
             ".fixed is \"$(namepsace)\": only",
         );
+        one(json!({ "fixed": "$(POD_NAME)" }), "parameters.note", "");
+        one(
+            json!({ "fixed": ["$(namespace)"] }),
+            "parameters.list",
+            ".fixed is [\"$(namespace)\"]: $(namespace) is only replaced",
+        );
         one(json!({ "values": ["$(user)-*"] }), "channel", ".values[0] is \"$(user)-*\": only");
         one(json!({ "fixed": "stable", "values": ["st*"] }), "channel", "");
         one(
@@ -220,6 +241,8 @@ mod tests {
             "channel",
             ".default is \"stable\", which is none of its values a and b",
         );
+        one(json!({ "fixed": "c", "values": ["a"], "forbidden": true }), "channel", "");
+        one(json!({ "default": "c", "values": ["a"], "required": true }), "channel", "");
         one(json!({ "fixed": "tea", "values": ["$(namespace)"] }), "parameters.namespace", "");
         let twice =
             json!([{ "name": "channel", "fixed": "a" }, { "name": "channel", "fixed": "b" }]);

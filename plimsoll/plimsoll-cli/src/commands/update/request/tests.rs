@@ -110,9 +110,14 @@ fn a_request_may_wait_for_its_maintenance_window() {
     let check = |schedule: &str, force: bool, expected: &str| {
         let mut cluster = cluster(&[], UpdateState::Completed);
         cluster.annotations.insert(WINDOW_ANNOTATION.to_owned(), "nights".to_owned());
+        let mut spec = json!({ "windows": [{ "schedule": schedule, "duration": "1h" }] });
+        if schedule == "never" {
+            spec["windows"][0]["schedule"] = "0 22 * * *".into();
+            spec["exclusions"] =
+                json!([{ "from": "1960-01-01T00:00:00Z", "until": "9999-01-01T00:00:00Z" }]);
+        }
         if !schedule.is_empty() {
-            let windows = json!([{ "schedule": schedule, "duration": "1h" }]);
-            cluster.windows.insert_object("nights", &json!({ "spec": { "windows": windows } }));
+            cluster.windows.insert_object("nights", &json!({ "spec": spec }));
         }
         let version = Some("1.2.0".to_owned());
         let requested = UpdateToArguments { version, force, ..UpdateToArguments::default() };
@@ -130,6 +135,13 @@ fn a_request_may_wait_for_its_maintenance_window() {
          1970-01-02T22:00:00Z",
     );
     check("0 22 * * *", true, "Requested update to 1.2.0");
+    check(
+        "never",
+        false,
+        "The update would be refused.\n\n  Reason: MaintenanceWindowClosed\n  Message: MaintenanceWindow nights is not \
+         open, it never opens again: change its windows or exclusions\n\nIf you want to update anyway, use \
+         --allow-update-with-warnings.",
+    );
     check(
         "",
         false,
